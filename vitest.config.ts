@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // The package's own name means the source in tests, and dist everywhere else.
+    alias: [
+      { find: /^leasehold$/, replacement: source('index.ts') },
+      { find: /^leasehold\/(driver|testing)$/, replacement: source('$1/index.ts') },
+      { find: /^leasehold\/(memory|sqlite|postgres|redis)$/, replacement: source('drivers/$1/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    restoreMocks: true,
+    unstubEnvs: true,
+    unstubGlobals: true,
+  },
+})
