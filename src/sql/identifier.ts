@@ -1,0 +1,18 @@
+import { InvalidOptionError } from '../core/errors.ts'
+
+/**
+ * Checks and quotes a table or schema name for use in SQL text.
+ *
+ * @param option the option's name, for the error
+ * @param name 1 to 40 characters: an ASCII letter or underscore first, then letters, digits and underscores. Case is kept.
+ * @throws InvalidOptionError for anything else
+ */
+export function quoteIdentifier(option: string, name: string): string {
+  if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(name)) {
+    throw new InvalidOptionError(
+      option,
+      `${option} must be 1 to 40 letters, digits or underscores and not begin with a digit; got ${JSON.stringify(name)}.`,
+    )
+  }
+  return `"${name}"`
+}
