@@ -13,6 +13,7 @@ export default defineConfig({
     ],
   },
   test: {
+    globalSetup: ['test/support/global-setup.ts'],
     include: ['test/**/*.test.ts'],
     pool: 'forks',
     testTimeout: 20_000,

@@ -1,0 +1,57 @@
+// Throw-away data folders, named after the process that made them, so that the next one can clear up
+// behind a process that was killed.
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const prefix = 'leasehold-server-'
+// A server that drops root's rights has to be able to reach its folder; root's TMPDIR may be closed to it.
+const base = process.getuid?.() === 0 ? '/tmp' : tmpdir()
+
+/**
+ * @param {{ uid: number, gid: number } | undefined} [owner]
+ * @returns {string}
+ */
+export function createDataFolder(owner) {
+  removeAbandoned()
+  const folder = mkdtempSync(join(base, `${prefix}${process.pid}-`))
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
+  return folder
+}
+
+/** @param {string} folder */
+export function removeDataFolder(folder) {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
+}
+
+function removeAbandoned() {
+  for (const name of readdirSync(base)) {
+    const owner = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN
+    if (Number.isNaN(owner) || isAlive(owner)) continue
+    try {
+      removeDataFolder(join(base, name))
+    } catch {
+      // Another run is clearing the same folder, or its server is still shutting down: the next one gets it.
+    }
+  }
+}
+
+/**
+ * Whether a process runs. A zombie does not, although signal 0 reaches it.
+ * @param {number} pid
+ */
+export function isAlive(pid) {
+  if (process.platform !== 'linux') {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return status.charAt(status.lastIndexOf(')') + 2) !== 'Z'
+  } catch {
+    return false
+  }
+}
