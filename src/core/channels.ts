@@ -1,0 +1,95 @@
+import { type Channel, channel } from 'node:diagnostics_channel'
+import type { LossReason } from './errors.ts'
+
+interface KeyEvent {
+  readonly namespace: string
+  readonly key: string
+}
+
+interface TaskEvent {
+  readonly namespace: string
+  readonly task: string
+}
+
+interface RunEvent extends TaskEvent {
+  /** The nominal instant of the slot, milliseconds since the epoch. */
+  readonly slot: number
+  readonly attempt: number
+  readonly fence: number
+}
+
+/**
+ * What the library tells over `node:diagnostics_channel`: one channel for each name. Nothing is computed for a channel
+ * that nobody subscribed to. Never carries an ownership token.
+ */
+export interface LeaseholdEvents {
+  /** An acquire ended. `waitedMs` from call to outcome. */
+  'leasehold:acquire': KeyEvent & {
+    readonly outcome: 'granted' | 'held' | 'failed' | 'cancelled'
+    readonly waitedMs: number
+    readonly fence?: number | undefined
+    readonly error?: unknown
+  }
+  /** A lease was given back by its holder. */
+  'leasehold:release': KeyEvent & {
+    readonly fence: number
+    readonly outcome: 'released' | 'already-lost' | 'unknown'
+    readonly heldMs: number
+  }
+  /** A renewal was confirmed. */
+  'leasehold:refresh': KeyEvent & { readonly fence: number; readonly remainingMs: number }
+  /** A renewal failed; it is tried again until the deadline. */
+  'leasehold:refresh-failed': KeyEvent & {
+    readonly fence: number
+    readonly attempt: number
+    readonly remainingMs: number
+    readonly error: unknown
+  }
+  /** A lease ended against its holder's will. Sent once for each. */
+  'leasehold:lost': KeyEvent & { readonly fence: number; readonly reason: LossReason; readonly heldMs: number }
+  /** A lease came to its maximum lifetime and is renewed no further; it will be lost within one ttl. */
+  'leasehold:max-lifetime': KeyEvent & { readonly fence: number; readonly maxLifetimeMs: number }
+  /** A lease object was garbage-collected while held: nobody can release it any more. */
+  'leasehold:forgotten': KeyEvent & { readonly fence: number }
+  /** A push channel is deaf, or could not be had: waiters of this namespace poll until it is back. */
+  'leasehold:deaf': { readonly namespace: string; readonly error: unknown }
+  /** An operator took a key from its holder. */
+  'leasehold:force-release': KeyEvent & { readonly fence: number; readonly outcome: string }
+  /** This node learned how a slot was decided by its own claim or by another's. */
+  'leasehold:slot': TaskEvent & { readonly slot: number; readonly outcome: string; readonly reason?: string | undefined }
+  'leasehold:run-start': RunEvent & { readonly takeover: boolean; readonly latenessMs: number }
+  'leasehold:run-end': RunEvent & {
+    readonly outcome: 'succeeded' | 'failed' | 'abandoned' | 'skipped' | 'lost' | 'late' | 'unknown'
+    readonly durationMs: number
+    readonly error?: unknown
+  }
+  /** The fleet runs another schedule under this name: this node does not fire the task. */
+  'leasehold:superseded': TaskEvent
+  /** Something of the scheduler failed and will be tried again. */
+  'leasehold:scheduler-error': { readonly namespace: string; readonly task?: string | undefined; readonly error: unknown }
+}
+
+export type LeaseholdEventName = keyof LeaseholdEvents
+
+const channels = new Map<LeaseholdEventName, Channel>()
+
+/** Publishes if anybody listens; the message is made only then. */
+export function publish<Name extends LeaseholdEventName>(name: Name, message: () => LeaseholdEvents[Name]): void {
+  let target = channels.get(name)
+  if (target === undefined) channels.set(name, (target = channel(name)))
+  if (target.hasSubscribers) target.publish(message())
+}
+
+/**
+ * Subscribes to one of the library's channels, with its message typed.
+ *
+ * @returns a function that unsubscribes
+ */
+export function onEvent<Name extends LeaseholdEventName>(
+  name: Name,
+  listener: (message: LeaseholdEvents[Name]) => void,
+): () => void {
+  const handler = (message: unknown): void => listener(message as LeaseholdEvents[Name])
+  channel(name).subscribe(handler)
+  return () => void channel(name).unsubscribe(handler)
+}

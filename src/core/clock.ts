@@ -1,0 +1,74 @@
+/** A timer that has been set. */
+export interface Timer {
+  /** Idempotent; the callback is not called afterwards. */
+  cancel(): void
+}
+
+export interface TimerOptions {
+  /** Whether the timer keeps the process alive. Default false: timers of locks never do. */
+  readonly keepAlive?: boolean | undefined
+}
+
+/** The only source of time in core and scheduler, so that tests and the simulator can replace it. */
+export interface Clock {
+  /** Milliseconds on a clock that never steps, with fractions; its zero means nothing. */
+  monotonic(): number
+  /** Milliseconds since the epoch on this host's wall clock, which may step. */
+  wall(): number
+  /** Calls back once, `delayMs` (0 or more, no upper limit) from now on the monotonic clock. */
+  setTimer(delayMs: number, callback: () => void, options?: TimerOptions): Timer
+}
+
+/** One reading of both clocks. */
+export interface Moment {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { monotonic: clock.monotonic(), wall: clock.wall() }
+}
+
+/** Node's own timers fire at once when asked for more than this. */
+const longestNodeTimer = 2 ** 31 - 1
+
+/** The host's clocks and Node's timers. */
+export const systemClock: Clock = {
+  monotonic: () => performance.now(),
+  wall: () => Date.now(),
+  setTimer: (delayMs, callback, options) => new SystemTimer(delayMs, callback, options?.keepAlive === true),
+}
+
+/** Goes the distance in chunks that Node can time, on the monotonic clock. */
+class SystemTimer implements Timer {
+  readonly #dueAt: number
+  readonly #callback: () => void
+  readonly #keepAlive: boolean
+  #handle: NodeJS.Timeout | undefined
+
+  constructor(delayMs: number, callback: () => void, keepAlive: boolean) {
+    this.#dueAt = performance.now() + delayMs
+    this.#callback = callback
+    this.#keepAlive = keepAlive
+    this.#arm(delayMs)
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle)
+    this.#handle = undefined
+  }
+
+  #arm(delayMs: number): void {
+    const chunk = Math.min(Math.max(Math.ceil(delayMs), 0), longestNodeTimer)
+    this.#handle = setTimeout(() => this.#fire(), chunk)
+    if (!this.#keepAlive) this.#handle.unref()
+  }
+
+  #fire(): void {
+    const left = this.#dueAt - performance.now()
+    // Node may fire a fraction of a millisecond early; only a timer cut into chunks has more left than that.
+    if (left > 1) return this.#arm(left)
+    this.#handle = undefined
+    this.#callback()
+  }
+}

@@ -1,0 +1,27 @@
+import { createHash } from 'node:crypto'
+import { InvalidOptionError } from './errors.ts'
+
+/** The longest key that a store gets to see as it is, in UTF-8 bytes. */
+const longestPlain = 255
+/** Stored forms that begin with this are hashes; a user's own key that begins with it is hashed like a long one. */
+const reservedPrefix = 'sha256:'
+
+/**
+ * The form in which a key or namespace travels to any store: short, well-formed text as it is; anything longer than
+ * 255 UTF-8 bytes, with a NUL or a lone surrogate, as the SHA-256 of its UTF-16 code units under a reserved prefix.
+ * So any key works on any store, and two different keys never meet.
+ *
+ * @param option what the key is called in the error
+ * @throws InvalidOptionError if it is not a non-empty string
+ */
+export function toStoredKey(option: string, key: unknown): string {
+  if (typeof key !== 'string' || key === '') {
+    throw new InvalidOptionError(option, `${option} must be a non-empty string; got ${key === '' ? "''" : typeof key}.`)
+  }
+  return isPlain(key) ? key : reservedPrefix + createHash('sha256').update(key, 'utf16le').digest('base64url')
+}
+
+function isPlain(key: string): boolean {
+  if (key.length > longestPlain || key.startsWith(reservedPrefix) || key.includes('\0')) return false
+  return key.isWellFormed() && Buffer.byteLength(key) <= longestPlain
+}
