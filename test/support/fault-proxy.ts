@@ -1,0 +1,163 @@
+import { createServer, connect, type Server, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { freePort } from '../../scripts/servers/free-port.mjs'
+
+/**
+ * How the proxy treats what passes through it.
+ *
+ * - `'pass'`: as if it were not there. What a blackhole held back arrives now, late, as TCP would deliver it.
+ * - `{ latencyMs }`: every piece is that much later, in each direction.
+ * - `'blackhole'`: connections are accepted and stay open, nothing arrives, nothing is reset.
+ * - `'drop-answers'`: requests arrive and are carried out, their answers are lost. A connection that lost an
+ *   answer stays deaf, whatever the mode later; new connections are not.
+ * - `'refuse'`: open connections are reset and new ones refused.
+ */
+export type FaultMode = 'pass' | 'blackhole' | 'drop-answers' | 'refuse' | { readonly latencyMs: number }
+
+export interface FaultProxy {
+  readonly port: number
+  /** The upstream's URL with the proxy's address in it. */
+  readonly url: string
+  readonly mode: FaultMode
+  /** Connections open at this moment. */
+  readonly connections: number
+  /** Resolves when the mode is in force: what is sent afterwards is treated by it. */
+  set(mode: FaultMode): Promise<void>
+  /** Resets every open connection; the mode stays. */
+  resetAll(): void
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Starts a TCP proxy on a free loopback port in front of the host and port of `upstreamUrl`. */
+export async function startFaultProxy(upstreamUrl: string): Promise<FaultProxy> {
+  const upstream = new URL(upstreamUrl)
+  const links = new Set<Link>()
+  let mode: FaultMode = 'pass'
+
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const target = connect({ host: upstream.hostname, port: Number(upstream.port), allowHalfOpen: true })
+    const link = new Link(client, target, mode, () => links.delete(link))
+    links.add(link)
+  })
+  const port = await freePort()
+  await listen(server, port)
+
+  const url = new URL(upstreamUrl)
+  url.host = `127.0.0.1:${port}`
+
+  const resetAll = () => {
+    for (const link of links) link.reset()
+  }
+  const close = async () => {
+    const closed = server.listening ? once(server, 'close') : undefined
+    server.close()
+    resetAll()
+    await closed
+  }
+  return {
+    port,
+    url: url.href,
+    get mode() {
+      return mode
+    },
+    get connections() {
+      return links.size
+    },
+    set: async (next) => {
+      mode = next
+      if (next === 'refuse') return close()
+      for (const link of links) link.apply(next)
+      if (!server.listening) await listen(server, port)
+    },
+    resetAll,
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+}
+
+/** One client's connection and its counterpart at the upstream. */
+class Link {
+  readonly #sockets: readonly [client: Socket, target: Socket]
+  readonly #requests: Pump
+  readonly #answers: Pump
+
+  constructor(client: Socket, target: Socket, mode: FaultMode, onClose: () => void) {
+    this.#sockets = [client, target]
+    this.#requests = new Pump(client, target)
+    this.#answers = new Pump(target, client)
+    this.apply(mode)
+    for (const [socket, other] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      socket.setNoDelay(true)
+      socket.on('error', () => other.resetAndDestroy())
+      socket.on('close', () => {
+        if (client.destroyed && target.destroyed) onClose()
+      })
+    }
+  }
+
+  apply(mode: FaultMode): void {
+    this.#requests.apply(mode === 'drop-answers' ? 'pass' : mode)
+    this.#answers.apply(mode)
+  }
+
+  reset(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+}
+
+/** One direction of a link: pieces leave in the order they came, when the mode lets them. */
+class Pump {
+  readonly #to: Socket
+  readonly #held: (Buffer | 'end')[] = []
+  #mode: FaultMode = 'pass'
+  #isDeaf = false
+  #inFlight = 0
+  #previous: Promise<unknown> = Promise.resolve()
+
+  constructor(from: Socket, to: Socket) {
+    this.#to = to
+    from.on('data', (piece) => this.#take(piece as Buffer))
+    from.on('end', () => this.#take('end'))
+  }
+
+  apply(mode: FaultMode): void {
+    this.#mode = mode
+    if (mode !== 'blackhole') for (const piece of this.#held.splice(0)) this.#take(piece)
+  }
+
+  #take(piece: Buffer | 'end'): void {
+    this.#isDeaf ||= this.#mode === 'drop-answers'
+    if (this.#isDeaf) return
+    if (this.#mode === 'blackhole') return void this.#held.push(piece)
+    const latencyMs = typeof this.#mode === 'object' ? this.#mode.latencyMs : 0
+    // Behind a piece that still waits, so that a shorter latency does not overtake a longer one.
+    if (latencyMs === 0 && this.#inFlight === 0) return this.#deliver(piece)
+    this.#later(piece, latencyMs)
+  }
+
+  #later(piece: Buffer | 'end', latencyMs: number): void {
+    this.#inFlight++
+    const waited = new Promise<void>((resolve) => setTimeout(resolve, latencyMs))
+    this.#previous = Promise.all([waited, this.#previous]).then(() => {
+      this.#inFlight--
+      // A blackhole or a lost answer that began meanwhile applies to what is still under way.
+      if (this.#mode === 'blackhole' || this.#mode === 'drop-answers') this.#take(piece)
+      else this.#deliver(piece)
+    })
+  }
+
+  #deliver(piece: Buffer | 'end'): void {
+    if (!this.#to.writable) return
+    if (piece === 'end') this.#to.end()
+    else this.#to.write(piece)
+  }
+}
