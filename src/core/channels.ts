@@ -1,4 +1,4 @@
-import { type Channel, channel } from 'node:diagnostics_channel'
+import { channel } from 'node:diagnostics_channel'
 import type { LossReason } from './errors.ts'
 
 interface KeyEvent {
@@ -71,12 +71,9 @@ export interface LeaseholdEvents {
 
 export type LeaseholdEventName = keyof LeaseholdEvents
 
-const channels = new Map<LeaseholdEventName, Channel>()
-
 /** Publishes if anybody listens; the message is made only then. */
 export function publish<Name extends LeaseholdEventName>(name: Name, message: () => LeaseholdEvents[Name]): void {
-  let target = channels.get(name)
-  if (target === undefined) channels.set(name, (target = channel(name)))
+  const target = channel(name)
   if (target.hasSubscribers) target.publish(message())
 }
 

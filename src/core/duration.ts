@@ -21,7 +21,7 @@ const millisecondsPer: Readonly<Record<string, number>> = {
   d: 86_400_000,
 }
 
-export const year = 365 * 86_400_000
+export const year: number = 365 * 86_400_000
 
 /**
  * Reads a duration into whole milliseconds (rounded up).
