@@ -1,8 +1,9 @@
 // Throw-away data folders, named after the process that made them, so that the next one can clear up
 // behind a process that was killed.
-import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isAlive } from '../is-alive.mjs'
 
 const prefix = 'leasehold-server-'
 // A server that drops root's rights has to be able to reach its folder; root's TMPDIR may be closed to it.
@@ -33,25 +34,5 @@ function removeAbandoned() {
     } catch {
       // Another run is clearing the same folder, or its server is still shutting down: the next one gets it.
     }
-  }
-}
-
-/**
- * Whether a process runs. A zombie does not, although signal 0 reaches it.
- * @param {number} pid
- */
-export function isAlive(pid) {
-  if (process.platform !== 'linux') {
-    try {
-      return process.kill(pid, 0)
-    } catch {
-      return false
-    }
-  }
-  try {
-    const status = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return status.charAt(status.lastIndexOf(')') + 2) !== 'Z'
-  } catch {
-    return false
   }
 }
