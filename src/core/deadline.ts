@@ -31,43 +31,78 @@ export class Deadline {
     this.#wall = sentAt.wall + trustedMs
   }
 
-  /** Trusted time left, 0 once it is past. */
-  get remainingMs(): number {
-    const now = momentOf(this.#clock)
+  /** Trusted time left at a moment, 0 once it is past. */
+  remainingAt(now: Moment): number {
     return Math.max(0, Math.min(this.#monotonic - now.monotonic, this.#wall - now.wall))
   }
 
-  get isPast(): boolean {
-    return this.remainingMs <= 0
+  /** Trusted time left now. */
+  get remainingMs(): number {
+    return this.remainingAt(momentOf(this.#clock))
   }
 }
 
+/** Something that is trusted until a deadline. */
+export interface Trusted {
+  readonly deadline: Deadline
+  /** Called once, shortly before the deadline or as soon after it as the process runs again. Never throws. */
+  deadlinePassed(): void
+}
+
 /**
- * Calls back when a deadline is about to pass: early by the margin, since a timer can only be late. Looks at least once
- * a second, since a suspended machine freezes the timers' clock too, and follows the deadline as it moves.
+ * Tells when deadlines are about to pass: early by a little, since a timer can only be late. One timer for all, set to
+ * the earliest deadline but at most a second ahead: a suspended machine freezes the timers' clock as well, so somebody
+ * has to look at the other one.
  */
 export class DeadlineWatch {
   readonly #clock: Clock
-  readonly #deadline: Deadline
-  readonly #onPassed: () => void
+  readonly #members = new Set<Trusted>()
   #timer: Timer | undefined
+  #timerAt = Infinity
 
-  constructor(clock: Clock, deadline: Deadline, onPassed: () => void) {
+  constructor(clock: Clock) {
     this.#clock = clock
-    this.#deadline = deadline
-    this.#onPassed = onPassed
-    this.#arm()
   }
 
-  stop(): void {
+  watch(member: Trusted): void {
+    this.#members.add(member)
+    this.#armFor(member.deadline.remainingMs - timerLead)
+  }
+
+  forget(member: Trusted): void {
+    this.#members.delete(member)
+    if (this.#members.size === 0) this.#disarm()
+  }
+
+  #look(): void {
+    this.#disarm()
+    const now = momentOf(this.#clock)
+    let next = longestLook
+    for (const member of this.#members) {
+      const left = member.deadline.remainingAt(now) - timerLead
+      if (left > 0) {
+        next = Math.min(next, left)
+      } else {
+        this.#members.delete(member)
+        member.deadlinePassed()
+      }
+    }
+    if (this.#members.size > 0) this.#armFor(next)
+  }
+
+  #armFor(leftMs: number): void {
+    const delay = Math.min(Math.max(leftMs, 0), longestLook)
+    const at = this.#clock.monotonic() + delay
+    if (at >= this.#timerAt) return
+    this.#disarm()
+    this.#timerAt = at
+    this.#timer = this.#clock.setTimer(delay, () => this.#look())
+  }
+
+  #disarm(): void {
     this.#timer?.cancel()
     this.#timer = undefined
-  }
-
-  #arm(): void {
-    const left = this.#deadline.remainingMs - timerLead
-    if (left <= 0) return this.#onPassed()
-    this.#timer = this.#clock.setTimer(Math.min(left, longestLook), () => this.#arm())
+    this.#timerAt = Infinity
   }
 }
 

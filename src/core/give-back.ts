@@ -1,0 +1,90 @@
+import type { Timer } from './clock.ts'
+import type { ServiceContext } from './service-context.ts'
+
+/**
+ * What became of a release.
+ *
+ * - `released`: the key is free
+ * - `already-lost`: the lease had ended before; a successor, if there is one, is untouched
+ * - `unknown`: the store did not answer in time; the key is free one ttl later at most
+ */
+export type ReleaseOutcome = 'released' | 'already-lost' | 'unknown'
+
+/** Releases a key held under a token. Settles within one request timeout; never throws. */
+export async function giveBack(context: ServiceContext, key: string, token: string): Promise<ReleaseOutcome> {
+  const { clock, requestTimeoutMs } = context.options
+  const giveUpAt = clock.monotonic() + requestTimeoutMs
+  let lockedRows: 'skip' | 'wait' = 'skip'
+  for (let attempt = 1; ; attempt++) {
+    const leftMs = Math.ceil(giveUpAt - clock.monotonic())
+    if (leftMs <= 0) return 'unknown'
+    const timeoutMs = attempt === 1 ? requestTimeoutMs : leftMs
+    const sent = await context.releases.submit({ key, token }, { timeoutMs, attempt, lockedRows })
+    if (sent.kind === 'answered') {
+      if (sent.answer.outcome === 'released') return 'released'
+      if (sent.answer.outcome === 'lost') return 'already-lost'
+      if (sent.answer.outcome === 'busy') {
+        lockedRows = 'wait'
+        continue
+      }
+    } else if (sent.fault.kind === 'unusable') {
+      return 'unknown'
+    }
+    await pause(context, Math.min(200, 10 * 2 ** attempt, Math.max(0, giveUpAt - clock.monotonic())))
+  }
+}
+
+function pause(context: ServiceContext, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => context.options.clock.setTimer(milliseconds, resolve, { keepAlive: true }))
+}
+
+/**
+ * Cleans up after acquires whose answer never came. Such a call may still be applied at any later time and would then
+ * hold the key for nobody. So its token is released at once, again when the call has settled, and once more a request
+ * timeout after that: a client library may have sent it a second time over a new connection.
+ */
+export class Abandonments {
+  readonly #context: ServiceContext
+  readonly #timers = new Set<Timer>()
+  #closed = false
+
+  constructor(context: ServiceContext) {
+    this.#context = context
+  }
+
+  /** @param unsettled the calls under this token that had not ended yet when they were given up */
+  abandon(key: string, token: string, unsettled: readonly Promise<void>[]): void {
+    this.#release(key, token)
+    this.followUp(key, token, unsettled)
+  }
+
+  /** The same without releasing at once: for a token whose lease was just given back. */
+  followUp(key: string, token: string, unsettled: readonly Promise<void>[]): void {
+    for (const settled of unsettled) {
+      void settled.then(() => {
+        this.#release(key, token)
+        this.#later(() => this.#release(key, token))
+      })
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const timer of this.#timers) timer.cancel()
+    this.#timers.clear()
+  }
+
+  #release(key: string, token: string): void {
+    if (!this.#closed) void giveBack(this.#context, key, token)
+  }
+
+  #later(callback: () => void): void {
+    if (this.#closed) return
+    const { clock, requestTimeoutMs } = this.#context.options
+    const timer: Timer = clock.setTimer(requestTimeoutMs, () => {
+      this.#timers.delete(timer)
+      callback()
+    })
+    this.#timers.add(timer)
+  }
+}

@@ -1,0 +1,234 @@
+import type { BusyAnswer, FailedAnswer } from '../driver/driver.ts'
+import type { ItemOptions, Sent } from './batcher.ts'
+import type { Clock, Moment } from './clock.ts'
+import { Deadline, type DeadlineWatch, type Trusted } from './deadline.ts'
+import type { LossReason } from './errors.ts'
+import type { Heartbeat, Renewable } from './heartbeat.ts'
+import { leaseSignal } from './lease-signal.ts'
+
+/** What the store may say to a renewal, of a lease or of a run. */
+export type RenewalAnswer =
+  | { readonly outcome: 'held'; readonly remainingMs: number; readonly stop?: string | null }
+  | { readonly outcome: 'lost'; readonly reason?: 'gone' | 'revoked' }
+  | BusyAnswer
+  | FailedAnswer
+
+/** Who owns a hold: a lease or a run. None of these may throw. */
+export interface HoldOwner {
+  /** Sends one renewal. */
+  sendRenewal(ttlMs: number, options: ItemOptions): Promise<Sent<RenewalAnswer>>
+  /** What the signal is aborted with, and what `assert` throws. */
+  lossError(reason: LossReason): Error
+  onRenewed(remainingMs: number): void
+  onRenewalFailed(attempt: number, error: unknown): void
+  /** Called once, right after the signal was aborted. */
+  onLost(reason: LossReason): void
+  /** The next renewal is the last: it ends with the maximum lifetime. */
+  onLifetimeReached(): void
+  /** The store passed on a request to stop. May come several times. */
+  onStopRequested(reason: string): void
+}
+
+export interface HoldOptions {
+  readonly clock: Clock
+  readonly heartbeat: Heartbeat
+  readonly watch: DeadlineWatch
+  readonly owner: HoldOwner
+  /** Just before the request that was granted was sent. */
+  readonly sentAt: Moment
+  readonly remainingMs: number
+  readonly ttlMs: number
+  /** Time between renewals; null for none. */
+  readonly heartbeatMs: number | null
+  readonly maxLifetimeMs: number
+  readonly requestTimeoutMs: number
+}
+
+/** What came of asking for more time. */
+export type RenewalOutcome = 'held' | 'lost' | { readonly failed: unknown }
+
+/**
+ * The belief in one grant: its deadline, its renewals, its loss. Shared by leases and runs, so that the rules of trust
+ * are written once.
+ *
+ * It begins held and ends once: given back by its owner ({@link end}), or lost, for one of the {@link LossReason}s. A
+ * loss is final, whatever a late answer says.
+ */
+export class Hold implements Renewable, Trusted {
+  readonly deadline: Deadline
+  readonly renewalSlackMs: number
+  readonly #options: HoldOptions
+  readonly #lifeEndsAt: number
+  #ttlMs: number
+  #state: 'held' | 'ended' | LossReason = 'held'
+  #dueAt = Infinity
+  #attempt = 1
+  #lifetimeReached = false
+  #renewing: boolean
+  #controller: AbortController | undefined
+
+  constructor(options: HoldOptions) {
+    this.#options = options
+    this.#ttlMs = options.ttlMs
+    this.#lifeEndsAt = options.sentAt.monotonic + options.maxLifetimeMs
+    this.deadline = new Deadline(options.clock, options.sentAt, options.remainingMs)
+    this.renewalSlackMs = (options.heartbeatMs ?? 0) / 10
+    this.#renewing = options.heartbeatMs !== null
+    this.#planRenewal(options.heartbeatMs ?? 0, options.sentAt.monotonic)
+    options.watch.watch(this)
+  }
+
+  /** Exact at any moment: looks at both clocks, and declares the loss if the deadline has passed. */
+  get isHeld(): boolean {
+    if (this.#state === 'held' && this.deadline.remainingMs <= 0) this.deadlinePassed()
+    return this.#state === 'held'
+  }
+
+  /** Trusted time left, 0 once it is lost or ended. */
+  get remainingMs(): number {
+    return this.isHeld ? this.deadline.remainingMs : 0
+  }
+
+  /** Why it was lost, or null. */
+  get lossReason(): LossReason | null {
+    return this.isHeld || this.#state === 'held' || this.#state === 'ended' ? null : this.#state
+  }
+
+  /** Aborted on loss or {@link abort}, not when it is given back. Made when it is first asked for. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      leaseSignal(this.#controller, this)
+      const reason = this.lossReason
+      if (reason !== null) this.#controller.abort(this.#options.owner.lossError(reason))
+    }
+    return this.#controller.signal
+  }
+
+  /** Aborts the signal although the hold goes on: its owner is asked to stop. */
+  abort(reason: Error): void {
+    void this.signal
+    this.#controller?.abort(reason)
+  }
+
+  /** Given back by its owner. Nothing is renewed or watched any more. False if it had ended before. */
+  end(): boolean {
+    if (!this.isHeld) return false
+    this.#state = 'ended'
+    this.#forget()
+    return true
+  }
+
+  /** Renews no more; what is held lapses at its deadline. */
+  stopRenewing(): void {
+    this.#renewing = false
+    this.#dueAt = Infinity
+  }
+
+  lose(reason: LossReason): void {
+    if (this.#state !== 'held') return
+    this.#state = reason
+    this.#forget()
+    const { owner } = this.#options
+    this.#controller?.abort(owner.lossError(reason))
+    owner.onLost(reason)
+  }
+
+  /** At least `ttlMs` from now, also for later renewals. */
+  async extend(ttlMs: number): Promise<RenewalOutcome> {
+    this.#ttlMs = Math.max(this.#ttlMs, ttlMs)
+    return this.#askForTime(ttlMs)
+  }
+
+  // ---- Renewable and Trusted: called by the service's timers
+
+  get renewalDueAt(): number {
+    return this.#dueAt
+  }
+
+  renew(): void {
+    this.#dueAt = Infinity
+    void this.#askForTime(this.#ttlMs)
+  }
+
+  deadlinePassed(): void {
+    this.lose(this.#lifetimeReached ? 'max-lifetime' : 'expired')
+  }
+
+  // ----
+
+  async #askForTime(wantedMs: number): Promise<RenewalOutcome> {
+    const { clock, owner, heartbeatMs } = this.#options
+    for (let busy = 0; ; busy++) {
+      if (!this.isHeld) return 'lost'
+      const ttlMs = this.#withinLifetime(wantedMs)
+      if (ttlMs <= 0) return 'held'
+      const sent = await owner.sendRenewal(ttlMs, {
+        timeoutMs: this.#renewalTimeout(),
+        attempt: this.#attempt,
+        lockedRows: busy === 0 ? 'skip' : 'wait',
+      })
+      if (!this.isHeld) return 'lost'
+      if (sent.kind === 'failed') return this.#renewalFailed(sent.fault)
+      const { answer } = sent
+      switch (answer.outcome) {
+        case 'busy':
+          if (busy > 0) return this.#renewalFailed(new Error('The record is locked by another statement.'))
+          continue
+        case 'failed':
+          return this.#renewalFailed(answer.error)
+        case 'lost':
+          this.lose(answer.reason ?? 'gone')
+          return 'lost'
+        case 'held':
+          this.deadline.confirm(sent.sentAt, answer.remainingMs)
+          this.#attempt = 1
+          if (!this.#lifetimeReached) this.#planRenewal(heartbeatMs ?? 0, clock.monotonic())
+          owner.onRenewed(this.deadline.remainingMs)
+          if (typeof answer.stop === 'string') owner.onStopRequested(answer.stop)
+          return 'held'
+      }
+    }
+  }
+
+  /** Tries again soon: eight times before the deadline, if the answers come fast. */
+  #renewalFailed(error: unknown): RenewalOutcome {
+    const { clock, owner, heartbeatMs } = this.#options
+    owner.onRenewalFailed(this.#attempt, error)
+    this.#attempt++
+    const pauseMs = Math.min(heartbeatMs ?? 0, Math.max(5, this.deadline.remainingMs / 8))
+    this.#planRenewal(pauseMs, clock.monotonic())
+    return { failed: error }
+  }
+
+  #planRenewal(inMs: number, from: number): void {
+    if (!this.#renewing || !this.isHeld) return
+    this.#dueAt = from + inMs
+    this.#options.heartbeat.watch(this)
+  }
+
+  /** Cut to what the maximum lifetime leaves; 0 when that has been used up. */
+  #withinLifetime(wantedMs: number): number {
+    const leftMs = Math.ceil(this.#lifeEndsAt - this.#options.clock.monotonic())
+    if (wantedMs < leftMs) return wantedMs
+    if (!this.#lifetimeReached) this.#options.owner.onLifetimeReached()
+    this.#lifetimeReached = true
+    return Math.max(0, leftMs)
+  }
+
+  /** Short enough that a renewal which hangs can be tried again; in steps, so that renewals still share batches. */
+  #renewalTimeout(): number {
+    const { requestTimeoutMs } = this.#options
+    const wanted = Math.max(10, this.deadline.remainingMs / 3)
+    let timeoutMs = requestTimeoutMs
+    while (timeoutMs > wanted) timeoutMs /= 2
+    return Math.ceil(timeoutMs)
+  }
+
+  #forget(): void {
+    this.#dueAt = Infinity
+    this.#options.watch.forget(this)
+    this.#options.heartbeat.forget(this)
+  }
+}
+

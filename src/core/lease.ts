@@ -1,0 +1,175 @@
+import { publish } from './channels.ts'
+import type { Moment } from './clock.ts'
+import type { Duration } from './duration.ts'
+import { type DriverFault, LeaseLostError, type LossReason, StoreUnavailableError } from './errors.ts'
+import { giveBack, type ReleaseOutcome } from './give-back.ts'
+import { Hold, type HoldOwner } from './hold.ts'
+import { type ResolvedLeaseOptions, resolveExtension } from './options.ts'
+import type { ServiceContext } from './service-context.ts'
+
+/** What a `LockService` knows when a grant has come. */
+export interface LeaseGrant {
+  readonly context: ServiceContext
+  readonly options: ResolvedLeaseOptions
+  /** The key as the caller wrote it. */
+  readonly key: string
+  readonly storedKey: string
+  readonly token: string
+  readonly fence: number
+  readonly sentAt: Moment
+  readonly remainingMs: number
+  /** Called once when it is given back or lost. */
+  readonly onEnd: (lease: Lease) => void
+}
+
+/**
+ * A lock held until a moment in time, renewed by a heartbeat until it is released, lost or reaches its maximum lifetime.
+ *
+ * Check `isHeld()` or `assertHeld()` before each step that must not happen twice, stop when `signal` aborts, and send
+ * `fence` along with writes, so that the resource can refuse those of a holder that does not know yet that it lost.
+ */
+export class Lease {
+  /** The key, as it was acquired. */
+  readonly key: string
+  /** The ownership secret of this acquisition. Whoever has it can release the lease: don't log it. */
+  readonly token: string
+  /** The fencing token: a safe integer, greater than that of every earlier grant of this key. */
+  readonly fence: number
+  readonly #grant: LeaseGrant
+  readonly #hold: Hold
+  #released: Promise<ReleaseOutcome> | undefined
+
+  /** Made by a `LockService`. */
+  constructor(grant: LeaseGrant) {
+    const { context, options } = grant
+    this.key = grant.key
+    this.token = grant.token
+    this.fence = grant.fence
+    this.#grant = grant
+    this.#hold = new Hold({
+      clock: context.options.clock,
+      heartbeat: context.heartbeat,
+      watch: context.watch,
+      owner: this.#owner(),
+      sentAt: grant.sentAt,
+      remainingMs: grant.remainingMs,
+      ttlMs: options.ttlMs,
+      heartbeatMs: options.heartbeatMs,
+      maxLifetimeMs: options.maxLifetimeMs,
+      requestTimeoutMs: options.requestTimeoutMs,
+    })
+  }
+
+  /**
+   * Aborts when the lease is lost, no later than its deadline; not when it is released. Its own `aborted` and
+   * `throwIfAborted()` are exact even right after a blocked event loop; listeners are called in the next turn then.
+   */
+  get signal(): AbortSignal {
+    return this.#hold.signal
+  }
+
+  /** Milliseconds until the deadline after which the lease is not trusted; 0 once it is lost or released. */
+  get remainingMs(): number {
+    return this.#hold.remainingMs
+  }
+
+  /** Exact at any moment: looks at both clocks. */
+  isHeld(): boolean {
+    return this.#hold.isHeld
+  }
+
+  /** @throws LeaseLostError (`LEASE_LOST`) unless the lease is held */
+  assertHeld(): void {
+    if (!this.#hold.isHeld) throw this.#lossError(this.#hold.lossReason ?? 'gone')
+  }
+
+  /** Why the lease was lost, or null while it is held and after a release. */
+  get lossReason(): LossReason | null {
+    return this.#hold.lossReason
+  }
+
+  /**
+   * Asks for at least `duration` from now, for later renewals too. Giving up time is {@link release}.
+   *
+   * @param duration 100 ms to 365 days; what the maximum lifetime does not allow is cut off
+   * @throws InvalidOptionError, LeaseLostError, StoreUnavailableError (the lease is still held until its deadline)
+   */
+  async extend(duration: Duration): Promise<void> {
+    const ttlMs = resolveExtension(duration)
+    this.assertHeld()
+    const outcome = await this.#hold.extend(ttlMs)
+    if (outcome === 'held') return
+    if (outcome === 'lost') throw this.#lossError(this.#hold.lossReason ?? 'gone')
+    throw new StoreUnavailableError(
+      `The lease of ${JSON.stringify(this.key)} could not be extended: the store did not confirm it. It is held until its deadline; try again.`,
+      'unknown',
+      { cause: outcome.failed },
+    )
+  }
+
+  /**
+   * Gives the key back. Idempotent, settles within one request timeout, never throws, never frees a successor's lease.
+   * The lease is not trusted from the call on.
+   */
+  release(): Promise<ReleaseOutcome> {
+    this.#released ??= this.#release()
+    return this.#released
+  }
+
+  /** Ends the lease as lost, because its service is closing. */
+  abandon(reason: LossReason): void {
+    this.#hold.lose(reason)
+  }
+
+  /** For `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  async #release(): Promise<ReleaseOutcome> {
+    const { context, storedKey, token, onEnd } = this.#grant
+    const wasHeld = this.#hold.end()
+    const answer = await giveBack(context, storedKey, token)
+    const outcome = wasHeld || answer === 'unknown' ? answer : 'already-lost'
+    if (wasHeld) onEnd(this)
+    publish('leasehold:release', () => ({ ...this.#event(), outcome, heldMs: this.#heldMs() }))
+    return outcome
+  }
+
+  #owner(): HoldOwner {
+    const { context, storedKey, token, onEnd, options } = this.#grant
+    return {
+      sendRenewal: (ttlMs, item) => context.refreshes.submit({ key: storedKey, token, ttlMs }, item),
+      lossError: (reason) => this.#lossError(reason),
+      onRenewed: (remainingMs) => publish('leasehold:refresh', () => ({ ...this.#event(), remainingMs })),
+      onRenewalFailed: (attempt, error) =>
+        publish('leasehold:refresh-failed', () => ({
+          ...this.#event(),
+          attempt,
+          remainingMs: this.#hold.deadline.remainingMs,
+          error: error as DriverFault,
+        })),
+      onLost: (reason) => {
+        publish('leasehold:lost', () => ({ ...this.#event(), reason, heldMs: this.#heldMs() }))
+        onEnd(this)
+        // The key stays closed to others until the holder of a revoked lease has confirmed.
+        if (reason === 'revoked' || reason === 'closed') void this.release()
+      },
+      onLifetimeReached: () =>
+        publish('leasehold:max-lifetime', () => ({ ...this.#event(), maxLifetimeMs: options.maxLifetimeMs })),
+      onStopRequested: () => {},
+    }
+  }
+
+  #lossError(reason: LossReason): LeaseLostError {
+    return new LeaseLostError({ key: this.key, fence: this.fence, reason })
+  }
+
+  #event(): { namespace: string; key: string; fence: number } {
+    return { namespace: this.#grant.context.options.namespace, key: this.key, fence: this.fence }
+  }
+
+  #heldMs(): number {
+    return this.#grant.context.options.clock.monotonic() - this.#grant.sentAt.monotonic
+  }
+}

@@ -1,0 +1,226 @@
+import type { Driver } from '../driver/driver.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { type Duration, formatDuration, parseDuration, year } from './duration.ts'
+import { safetyMargin } from './deadline.ts'
+import { DriverMissingError, InvalidOptionError } from './errors.ts'
+import { toStoredKey } from './stored-key.ts'
+
+/** What one acquisition can be told; a `LockService` takes the same names as its defaults. */
+export interface LeaseOptions {
+  /**
+   * How long the lease lasts without renewal, on the store's clock. Shorter frees a crashed holder's key sooner; longer
+   * bears longer pauses of the process and outages of the store. Default `'30s'`, at least 100 ms, at most 365 days.
+   */
+  readonly ttl?: Duration | undefined
+  /**
+   * Renewal while the lease is held: `true` renews at a third of the ttl, an interval at that interval (less than the
+   * ttl), `false` never, so that the lease ends after one ttl. Default `true`.
+   */
+  readonly heartbeat?: boolean | Duration | undefined
+  /**
+   * Hard cap on the lease however healthy its heartbeat, against work that never ends. At least the ttl, at most 365
+   * days. Default 24 h, or the ttl if that is longer.
+   */
+  readonly maxLifetime?: Duration | undefined
+  /**
+   * How often a waiter asks where the store cannot wake it. Shorter takes over sooner, longer spares the store.
+   * Default 100 ms, at least 1 ms, at most 1 h.
+   */
+  readonly waitStep?: Duration | undefined
+  /**
+   * How long one store call may take before its outcome counts as unknown. Too short gives up on slow answers, too long
+   * delays the error when the store hangs. Default `'5s'`, at least 10 ms, at most 1 h.
+   */
+  readonly requestTimeout?: Duration | undefined
+}
+
+export interface AcquireOptions extends LeaseOptions {
+  /** How long to wait for a key that is held. Default 0: answer at once. `Infinity` waits until it is granted or cancelled. */
+  readonly wait?: Duration | undefined
+  /** Cancels the wait: the call rejects with `signal.reason`, and a grant that arrives meanwhile is given back. */
+  readonly signal?: AbortSignal | undefined
+  /** Shown to operators beside host and pid; at most 200 characters. */
+  readonly label?: string | undefined
+}
+
+export interface RunOptions extends AcquireOptions {
+  /** Called when the key is held by somebody else; the guarded function does not run then. */
+  readonly onLocked?: ((key: string) => unknown) | undefined
+  /**
+   * What to do if the lease was lost while the function ran and it returned all the same: give its value with
+   * `lost: true`, or reject with a `LeaseLostError` that carries the value. Default `'return'`.
+   */
+  readonly onLost?: 'return' | 'reject' | undefined
+}
+
+export interface LockServiceOptions extends LeaseOptions {
+  /** What speaks to the store. Default: in-process, which guards one process only. */
+  readonly driver?: Driver | undefined
+  /** Separates environments that share a store. Any non-empty string; default `'default'`. */
+  readonly namespace?: string | undefined
+  /** How long the record of a released key is kept, so that its last token stays refused. Default `'60s'`, at most a day. */
+  readonly retention?: Duration | undefined
+  /** For tests and simulation. Default: the host's clocks. */
+  readonly clock?: Clock | undefined
+  /** Jitter, 0 to 1; for tests and simulation. Default `Math.random`. Never used for tokens. */
+  readonly random?: (() => number) | undefined
+}
+
+export interface ResolvedLeaseOptions {
+  readonly ttlMs: number
+  /** null: no renewal. */
+  readonly heartbeatMs: number | null
+  readonly maxLifetimeMs: number
+  readonly waitStepMs: number
+  readonly requestTimeoutMs: number
+}
+
+export interface ResolvedAcquireOptions extends ResolvedLeaseOptions {
+  readonly waitMs: number
+  readonly signal: AbortSignal | null
+  readonly label: string | null
+}
+
+export interface ResolvedLockServiceOptions {
+  readonly driver: Driver
+  readonly namespace: string
+  /** The namespace in the form in which stores see it. */
+  readonly storedNamespace: string
+  readonly lease: LeaseOptions
+  readonly requestTimeoutMs: number
+  readonly retentionMs: number
+  readonly clock: Clock
+  readonly random: () => number
+}
+
+const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime', 'waitStep', 'requestTimeout'] as const
+const acquireOptionNames = [...leaseOptionNames, 'wait', 'signal', 'label'] as const
+const runOptionNames = [...acquireOptionNames, 'onLocked', 'onLost'] as const
+const serviceOptionNames = [...leaseOptionNames, 'driver', 'namespace', 'retention', 'clock', 'random'] as const
+
+const day = 86_400_000
+const defaultTtlMs = 30_000
+
+/** @throws InvalidOptionError, DriverMissingError */
+export function resolveLockServiceOptions(options: LockServiceOptions): ResolvedLockServiceOptions {
+  refuseUnknown('LockService', options, serviceOptionNames)
+  const { driver, namespace = 'default', clock = systemClock, random = Math.random } = options
+  if (driver === undefined || driver === null) {
+    throw new DriverMissingError(
+      'No lock driver is configured. Pass one, such as redisDriver(client) from leasehold/redis, or use connect(url).',
+    )
+  }
+  if (typeof driver.open !== 'function') {
+    throw new InvalidOptionError(
+      'driver',
+      'driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got something without open().',
+    )
+  }
+  const lease = pick(options, leaseOptionNames)
+  const { requestTimeoutMs } = resolveLeaseOptions(lease, driver)
+  return {
+    driver,
+    namespace,
+    storedNamespace: toStoredKey('namespace', namespace),
+    lease,
+    requestTimeoutMs,
+    retentionMs: parseDuration('retention', options.retention ?? 60_000, { min: 0, max: day }),
+    clock,
+    random,
+  }
+}
+
+/** @throws InvalidOptionError */
+export function resolveAcquireOptions(
+  options: AcquireOptions,
+  service: ResolvedLockServiceOptions,
+): ResolvedAcquireOptions {
+  refuseUnknown('acquire', options, acquireOptionNames)
+  const { signal = null, label = null } = options
+  if (signal !== null && !(signal instanceof AbortSignal)) {
+    throw new InvalidOptionError('signal', 'signal must be an AbortSignal.')
+  }
+  if (label !== null && (typeof label !== 'string' || label.length > 200)) {
+    throw new InvalidOptionError('label', 'label must be a string of at most 200 characters.')
+  }
+  return {
+    ...resolveLeaseOptions(merge(service.lease, options), service.driver),
+    waitMs: parseDuration('wait', options.wait ?? 0, { min: 0, max: Infinity }),
+    signal,
+    label,
+  }
+}
+
+/** Splits the options of `runExclusive` into those of the acquire and its own. @throws InvalidOptionError */
+export function resolveRunOptions(options: RunOptions): {
+  readonly acquire: AcquireOptions
+  readonly onLocked: ((key: string) => unknown) | undefined
+  readonly onLost: 'return' | 'reject'
+} {
+  refuseUnknown('runExclusive', options, runOptionNames)
+  const { onLocked, onLost = 'return' } = options
+  if (onLocked !== undefined && typeof onLocked !== 'function') {
+    throw new InvalidOptionError('onLocked', 'onLocked must be a function.')
+  }
+  if (onLost !== 'return' && onLost !== 'reject') {
+    throw new InvalidOptionError('onLost', `onLost must be 'return' or 'reject'; got ${JSON.stringify(onLost)}.`)
+  }
+  return { acquire: pick(options, acquireOptionNames), onLocked, onLost }
+}
+
+/** @throws InvalidOptionError */
+export function resolveLeaseOptions(options: LeaseOptions, driver: Driver): ResolvedLeaseOptions {
+  const minTtlMs = Math.max(100, driver.abilities.minTtlMs)
+  const ttlMs = parseDuration('ttl', options.ttl ?? Math.max(defaultTtlMs, minTtlMs), { min: minTtlMs, max: year })
+  return {
+    ttlMs,
+    heartbeatMs: resolveHeartbeat(options.heartbeat ?? true, ttlMs),
+    maxLifetimeMs: parseDuration('maxLifetime', options.maxLifetime ?? Math.max(day, ttlMs), { min: ttlMs, max: year }),
+    waitStepMs: parseDuration('waitStep', options.waitStep ?? 100, { min: 1, max: day / 24 }),
+    requestTimeoutMs: parseDuration('requestTimeout', options.requestTimeout ?? 5_000, { min: 10, max: day / 24 }),
+  }
+}
+
+/** An extension as long as a ttl may be. @throws InvalidOptionError */
+export function resolveExtension(duration: Duration): number {
+  return parseDuration('duration', duration, { min: 100, max: year })
+}
+
+function resolveHeartbeat(heartbeat: boolean | Duration, ttlMs: number): number | null {
+  if (heartbeat === false) return null
+  if (heartbeat === true) return ttlMs / 3
+  const longest = Math.floor(ttlMs - 2 * safetyMargin(ttlMs))
+  const intervalMs = parseDuration('heartbeat', heartbeat, { min: 10, max: Infinity })
+  if (intervalMs > longest) {
+    throw new InvalidOptionError(
+      'heartbeat',
+      `heartbeat must be at most ${longest} ms with a ttl of ${formatDuration(ttlMs)}, or the lease would end before it; got ${formatDuration(intervalMs)}.`,
+    )
+  }
+  return intervalMs
+}
+
+/** Refuses misspelt options, which would otherwise silently do nothing. @throws InvalidOptionError */
+export function refuseUnknown(what: string, options: object, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidOptionError('options', `The options of ${what} must be an object.`)
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new InvalidOptionError(name, `${what} has no option ${JSON.stringify(name)}. Its options: ${known.join(', ')}.`)
+    }
+  }
+}
+
+/** The later one wins, where it says anything. */
+function merge(defaults: LeaseOptions, options: LeaseOptions): LeaseOptions {
+  return { ...defaults, ...pick(options, leaseOptionNames) }
+}
+
+function pick<Options extends object, Name extends keyof Options>(
+  options: Options,
+  names: readonly Name[],
+): Pick<Options, Name> {
+  const entries = names.map((name) => [name, options[name]] as const).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as Pick<Options, Name>
+}

@@ -1,0 +1,61 @@
+import type {
+  AcquireAnswer,
+  AcquireRequest,
+  RefreshAnswer,
+  RefreshRequest,
+  ReleaseAnswer,
+  ReleaseRequest,
+} from '../driver/lock-driver.ts'
+import type { DriverSession } from '../driver/driver.ts'
+import { Batcher, type SendBatch } from './batcher.ts'
+import { DeadlineWatch } from './deadline.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { holderDescriber } from './holder.ts'
+import type { ResolvedLockServiceOptions } from './options.ts'
+
+/** How many batches of one verb may be in the air. Two keep the store busy while an answer travels. */
+const maxInFlight = 2
+
+/** What the parts of one `LockService` share, and what a scheduler on top of it uses. */
+export interface ServiceContext {
+  readonly options: ResolvedLockServiceOptions
+  readonly session: DriverSession
+  readonly heartbeat: Heartbeat
+  readonly watch: DeadlineWatch
+  readonly acquires: Batcher<AcquireRequest, AcquireAnswer>
+  readonly refreshes: Batcher<RefreshRequest, RefreshAnswer>
+  readonly releases: Batcher<ReleaseRequest, ReleaseAnswer>
+  /** The text that tells operators who holds something. */
+  readonly describeHolder: ReturnType<typeof holderDescriber>
+  /** A batcher with this service's clock and limits, for another verb of the driver. */
+  batcher<Request, Answer>(
+    send: SendBatch<Request, Answer>,
+    keyOf: (request: Request) => string,
+  ): Batcher<Request, Answer>
+}
+
+export function createServiceContext(options: ResolvedLockServiceOptions): ServiceContext {
+  const { clock, random, driver } = options
+  const session = driver.open(options.storedNamespace)
+  const { locks } = session
+  const batcher = <Request, Answer>(
+    send: SendBatch<Request, Answer>,
+    keyOf: (request: Request) => string,
+  ): Batcher<Request, Answer> =>
+    new Batcher({ clock, random, send, keyOf, maxBatch: driver.abilities.maxBatch, maxInFlight })
+  return {
+    options,
+    session,
+    heartbeat: new Heartbeat(clock),
+    watch: new DeadlineWatch(clock),
+    acquires: batcher((requests, call) => locks.acquire(requests, call), keyOfRequest),
+    refreshes: batcher((requests, call) => locks.refresh(requests, call), keyOfRequest),
+    releases: batcher((requests, call) => locks.release(requests, call), keyOfRequest),
+    describeHolder: holderDescriber(),
+    batcher,
+  }
+}
+
+function keyOfRequest(request: { readonly key: string }): string {
+  return request.key
+}
