@@ -10,7 +10,7 @@ const prefix = 'leasehold-server-'
 const base = process.getuid?.() === 0 ? '/tmp' : tmpdir()
 
 /**
- * @param {{ uid: number, gid: number } | undefined} [owner]
+ * @param {{ uid: number, gid: number }} [owner]
  * @returns {string}
  */
 export function createDataFolder(owner) {

@@ -35,12 +35,15 @@ export async function startPostgres(options = {}) {
     prepare: async (folder) => {
       const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C']
       // Nobody reads this cluster after a power cut: only what the server itself writes later is synced.
-      const options = ['--no-sync', '--no-instructions', '--wal-segsize=1']
-      await run(join(programs, 'initdb'), [...args, ...options], { cwd: folder, ...owner })
+      const quick = ['--no-sync', '--no-instructions', '--wal-segsize=1']
+      await run(join(programs, 'initdb'), [...args, ...quick], { cwd: folder, ...owner })
     },
     command: (folder, port) => [
       join(programs, 'postgres'),
-      ...['-D', join(folder, 'data'), '-p', String(port)],
+      '-D',
+      join(folder, 'data'),
+      '-p',
+      String(port),
       ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]),
     ],
     probe: async (folder, port) => {

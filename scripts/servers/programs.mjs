@@ -51,7 +51,7 @@ function findFolder(program) {
 function postgresFolders() {
   const root = '/usr/lib/postgresql'
   const versions = existsSync(root) ? readdirSync(root).filter((name) => /^\d+$/.test(name)) : []
-  return versions.sort((a, b) => Number(b) - Number(a)).map((version) => join(root, version, 'bin'))
+  return versions.toSorted((a, b) => Number(b) - Number(a)).map((version) => join(root, version, 'bin'))
 }
 
 /** @param {string} path */

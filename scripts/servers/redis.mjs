@@ -22,7 +22,12 @@ export async function startRedis(options = {}) {
     stopSignal: 'SIGTERM',
     command: (folder, port) => [
       program,
-      ...['--bind', '127.0.0.1', '--port', String(port), '--dir', folder],
+      '--bind',
+      '127.0.0.1',
+      '--port',
+      String(port),
+      '--dir',
+      folder,
       ...Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]),
     ],
     probe: (_folder, port, pid) => probe(port, pid, password),

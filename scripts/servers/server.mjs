@@ -103,7 +103,7 @@ export class Server {
     this.resume()
     if (signal === 'SIGKILL') {
       signalAll(this.#tree(), 'SIGSTOP')
-      signalAll(this.#tree().reverse(), 'SIGKILL')
+      signalAll(this.#tree().toReversed(), 'SIGKILL')
     } else {
       child.kill(signal)
     }
@@ -123,7 +123,7 @@ export class Server {
   }
 
   resume() {
-    signalAll(this.#tree().reverse(), 'SIGCONT')
+    signalAll(this.#tree().toReversed(), 'SIGCONT')
   }
 
   /** Ends it and deletes its data. */
@@ -138,7 +138,7 @@ export class Server {
 
   /** What `close` does, without waiting; for the last moment of a process. */
   destroy() {
-    signalAll(this.#tree().reverse(), 'SIGKILL')
+    signalAll(this.#tree().toReversed(), 'SIGKILL')
     running.delete(this)
     removeDataFolder(this.#folder)
   }

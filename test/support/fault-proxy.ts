@@ -125,7 +125,7 @@ class Pump {
 
   constructor(from: Socket, to: Socket) {
     this.#to = to
-    from.on('data', (piece) => this.#take(piece as Buffer))
+    from.on('data', (piece: Buffer) => this.#take(piece))
     from.on('end', () => this.#take('end'))
   }
 

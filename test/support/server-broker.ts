@@ -48,10 +48,9 @@ export async function startBroker(): Promise<ServerBroker> {
     missing,
     close: async () => {
       http.close()
-      const servers = await Promise.allSettled(started.values())
-      await Promise.all(
-        servers.map((server) => (server.status === 'fulfilled' ? server.value.close() : null)),
-      )
+      const settled = await Promise.allSettled(started.values())
+      const servers = settled.filter((outcome) => outcome.status === 'fulfilled')
+      await Promise.all(servers.map((outcome) => outcome.value.close()))
     },
   }
 }
