@@ -73,7 +73,9 @@ export class Batcher<Request, Answer> {
   /** Resolves when nothing is queued or in the air any more; calls that hang count as ended at their timeout. */
   async idle(): Promise<void> {
     while (this.#queue.length > 0 || this.#flights.size > 0) {
-      await (this.#flights.size > 0 ? Promise.all(this.#flights) : new Promise<void>((done) => process.nextTick(done)))
+      await (this.#flights.size > 0
+        ? Promise.all(this.#flights)
+        : new Promise<void>((done) => process.nextTick(done)))
     }
   }
 
@@ -107,7 +109,8 @@ export class Batcher<Request, Answer> {
     const left: Item<Request, Answer>[] = []
     for (const item of this.#queue) {
       const key = this.#options.keyOf(item.request)
-      const fits = batch.length < this.#options.maxBatch && (batch[0] === undefined || mayShare(batch[0], item))
+      const fits =
+        batch.length < this.#options.maxBatch && (batch[0] === undefined || mayShare(batch[0], item))
       if (fits && !this.#keysInAir.has(key)) {
         this.#keysInAir.add(key)
         batch.push(item)
@@ -169,7 +172,8 @@ export class Batcher<Request, Answer> {
           for (const item of batch) item.resolve({ kind: 'failed', fault, settled: Promise.resolve() })
           return
         }
-        if (pauseMs > 0) await new Promise<void>((resolve) => clock.setTimer(pauseMs, resolve, { keepAlive: true }))
+        if (pauseMs > 0)
+          await new Promise<void>((resolve) => clock.setTimer(pauseMs, resolve, { keepAlive: true }))
       }
     }
   }

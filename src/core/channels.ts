@@ -46,17 +46,23 @@ export interface LeaseholdEvents {
     readonly error: unknown
   }
   /** A lease ended against its holder's will. Sent once for each. */
-  'leasehold:lost': KeyEvent & { readonly fence: number; readonly reason: LossReason; readonly heldMs: number }
+  'leasehold:lost': KeyEvent & {
+    readonly fence: number
+    readonly reason: LossReason
+    readonly heldMs: number
+  }
   /** A lease came to its maximum lifetime and is renewed no further; it will be lost within one ttl. */
   'leasehold:max-lifetime': KeyEvent & { readonly fence: number; readonly maxLifetimeMs: number }
-  /** A lease object was garbage-collected while held: nobody can release it any more. */
-  'leasehold:forgotten': KeyEvent & { readonly fence: number }
   /** A push channel is deaf, or could not be had: waiters of this namespace poll until it is back. */
   'leasehold:deaf': { readonly namespace: string; readonly error: unknown }
   /** An operator took a key from its holder. */
   'leasehold:force-release': KeyEvent & { readonly fence: number; readonly outcome: string }
   /** This node learned how a slot was decided by its own claim or by another's. */
-  'leasehold:slot': TaskEvent & { readonly slot: number; readonly outcome: string; readonly reason?: string | undefined }
+  'leasehold:slot': TaskEvent & {
+    readonly slot: number
+    readonly outcome: string
+    readonly reason?: string | undefined
+  }
   'leasehold:run-start': RunEvent & { readonly takeover: boolean; readonly latenessMs: number }
   'leasehold:run-end': RunEvent & {
     readonly outcome: 'succeeded' | 'failed' | 'abandoned' | 'skipped' | 'lost' | 'late' | 'unknown'
@@ -66,13 +72,20 @@ export interface LeaseholdEvents {
   /** The fleet runs another schedule under this name: this node does not fire the task. */
   'leasehold:superseded': TaskEvent
   /** Something of the scheduler failed and will be tried again. */
-  'leasehold:scheduler-error': { readonly namespace: string; readonly task?: string | undefined; readonly error: unknown }
+  'leasehold:scheduler-error': {
+    readonly namespace: string
+    readonly task?: string | undefined
+    readonly error: unknown
+  }
 }
 
 export type LeaseholdEventName = keyof LeaseholdEvents
 
 /** Publishes if anybody listens; the message is made only then. */
-export function publish<Name extends LeaseholdEventName>(name: Name, message: () => LeaseholdEvents[Name]): void {
+export function publish<Name extends LeaseholdEventName>(
+  name: Name,
+  message: () => LeaseholdEvents[Name],
+): void {
   const target = channel(name)
   if (target.hasSubscribers) target.publish(message())
 }

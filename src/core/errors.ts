@@ -176,7 +176,9 @@ export class DuplicateTaskError extends LeaseholdError {
   readonly task: string
 
   constructor(task: string) {
-    super(`A task named ${quoted(task)} is already registered. Task names are shared by the whole fleet: give each its own.`)
+    super(
+      `A task named ${quoted(task)} is already registered. Task names are shared by the whole fleet: give each its own.`,
+    )
     this.task = task
   }
 }

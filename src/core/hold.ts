@@ -231,4 +231,3 @@ export class Hold implements Renewable, Trusted {
     this.#options.heartbeat.forget(this)
   }
 }
-

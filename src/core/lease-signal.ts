@@ -4,7 +4,9 @@ export interface SignalSource {
   readonly isHeld: boolean
 }
 
-const nativeAborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')?.get as (this: AbortSignal) => boolean
+const nativeAborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')?.get as (
+  this: AbortSignal,
+) => boolean
 const nativeThrowIfAborted = AbortSignal.prototype.throwIfAborted
 
 /**

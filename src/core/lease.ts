@@ -4,7 +4,7 @@ import type { Duration } from './duration.ts'
 import { type DriverFault, LeaseLostError, type LossReason, StoreUnavailableError } from './errors.ts'
 import { giveBack, type ReleaseOutcome } from './give-back.ts'
 import { Hold, type HoldOwner } from './hold.ts'
-import { type ResolvedLeaseOptions, resolveExtension } from './options.ts'
+import { type ResolvedLeaseOptions, type ResolvedLockServiceOptions, resolveExtension } from './options.ts'
 import type { ServiceContext } from './service-context.ts'
 
 /** What a `LockService` knows when a grant has come. */
@@ -20,6 +20,23 @@ export interface LeaseGrant {
   readonly remainingMs: number
   /** Called once when it is given back or lost. */
   readonly onEnd: (lease: Lease) => void
+}
+
+interface LeaseFriend {
+  lose(lease: Lease, reason: LossReason): void
+  isOf(lease: Lease, service: ResolvedLockServiceOptions, storedKey: string): boolean
+}
+
+let friend: LeaseFriend
+
+/** Ends a lease as lost: its service is closing. */
+export function loseLease(lease: Lease, reason: LossReason): void {
+  friend.lose(lease, reason)
+}
+
+/** Whether it is a lease of this key in the namespace and store of this service. */
+export function isLeaseOf(lease: Lease, service: ResolvedLockServiceOptions, storedKey: string): boolean {
+  return friend.isOf(lease, service, storedKey)
 }
 
 /**
@@ -38,6 +55,20 @@ export class Lease {
   readonly #grant: LeaseGrant
   readonly #hold: Hold
   #released: Promise<ReleaseOutcome> | undefined
+
+  static {
+    friend = {
+      lose: (lease, reason) => lease.#hold.lose(reason),
+      isOf: (lease, { driver, storedNamespace }, storedKey) => {
+        const { options } = lease.#grant.context
+        return (
+          lease.#grant.storedKey === storedKey &&
+          options.driver === driver &&
+          options.storedNamespace === storedNamespace
+        )
+      },
+    }
+  }
 
   /** Made by a `LockService`. */
   constructor(grant: LeaseGrant) {
@@ -114,11 +145,6 @@ export class Lease {
   release(): Promise<ReleaseOutcome> {
     this.#released ??= this.#release()
     return this.#released
-  }
-
-  /** Ends the lease as lost, because its service is closing. */
-  abandon(reason: LossReason): void {
-    this.#hold.lose(reason)
   }
 
   /** For `await using`. */

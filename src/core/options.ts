@@ -96,7 +96,14 @@ export interface ResolvedLockServiceOptions {
 const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime', 'waitStep', 'requestTimeout'] as const
 const acquireOptionNames = [...leaseOptionNames, 'wait', 'signal', 'label'] as const
 const runOptionNames = [...acquireOptionNames, 'onLocked', 'onLost'] as const
-const serviceOptionNames = [...leaseOptionNames, 'driver', 'namespace', 'retention', 'clock', 'random'] as const
+const serviceOptionNames = [
+  ...leaseOptionNames,
+  'driver',
+  'namespace',
+  'retention',
+  'clock',
+  'random',
+] as const
 
 const day = 86_400_000
 const defaultTtlMs = 30_000
@@ -163,7 +170,10 @@ export function resolveRunOptions(options: RunOptions): {
     throw new InvalidOptionError('onLocked', 'onLocked must be a function.')
   }
   if (onLost !== 'return' && onLost !== 'reject') {
-    throw new InvalidOptionError('onLost', `onLost must be 'return' or 'reject'; got ${JSON.stringify(onLost)}.`)
+    throw new InvalidOptionError(
+      'onLost',
+      `onLost must be 'return' or 'reject'; got ${JSON.stringify(onLost)}.`,
+    )
   }
   return { acquire: pick(options, acquireOptionNames), onLocked, onLost }
 }
@@ -171,13 +181,22 @@ export function resolveRunOptions(options: RunOptions): {
 /** @throws InvalidOptionError */
 export function resolveLeaseOptions(options: LeaseOptions, driver: Driver): ResolvedLeaseOptions {
   const minTtlMs = Math.max(100, driver.abilities.minTtlMs)
-  const ttlMs = parseDuration('ttl', options.ttl ?? Math.max(defaultTtlMs, minTtlMs), { min: minTtlMs, max: year })
+  const ttlMs = parseDuration('ttl', options.ttl ?? Math.max(defaultTtlMs, minTtlMs), {
+    min: minTtlMs,
+    max: year,
+  })
   return {
     ttlMs,
     heartbeatMs: resolveHeartbeat(options.heartbeat ?? true, ttlMs),
-    maxLifetimeMs: parseDuration('maxLifetime', options.maxLifetime ?? Math.max(day, ttlMs), { min: ttlMs, max: year }),
+    maxLifetimeMs: parseDuration('maxLifetime', options.maxLifetime ?? Math.max(day, ttlMs), {
+      min: ttlMs,
+      max: year,
+    }),
     waitStepMs: parseDuration('waitStep', options.waitStep ?? 100, { min: 1, max: day / 24 }),
-    requestTimeoutMs: parseDuration('requestTimeout', options.requestTimeout ?? 5_000, { min: 10, max: day / 24 }),
+    requestTimeoutMs: parseDuration('requestTimeout', options.requestTimeout ?? 5_000, {
+      min: 10,
+      max: day / 24,
+    }),
   }
 }
 
@@ -207,7 +226,10 @@ export function refuseUnknown(what: string, options: object, known: readonly str
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      throw new InvalidOptionError(name, `${what} has no option ${JSON.stringify(name)}. Its options: ${known.join(', ')}.`)
+      throw new InvalidOptionError(
+        name,
+        `${what} has no option ${JSON.stringify(name)}. Its options: ${known.join(', ')}.`,
+      )
     }
   }
 }
@@ -221,6 +243,8 @@ function pick<Options extends object, Name extends keyof Options>(
   options: Options,
   names: readonly Name[],
 ): Pick<Options, Name> {
-  const entries = names.map((name) => [name, options[name]] as const).filter(([, value]) => value !== undefined)
+  const entries = names
+    .map((name) => [name, options[name]] as const)
+    .filter(([, value]) => value !== undefined)
   return Object.fromEntries(entries) as Pick<Options, Name>
 }

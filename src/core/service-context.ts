@@ -48,14 +48,19 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
     session,
     heartbeat: new Heartbeat(clock),
     watch: new DeadlineWatch(clock),
-    acquires: batcher((requests, call) => locks.acquire(requests, call), keyOfRequest),
-    refreshes: batcher((requests, call) => locks.refresh(requests, call), keyOfRequest),
-    releases: batcher((requests, call) => locks.release(requests, call), keyOfRequest),
+    acquires: batcher(
+      (requests, call) => locks.acquire(requests, call),
+      ({ key }) => key,
+    ),
+    refreshes: batcher(
+      (requests, call) => locks.refresh(requests, call),
+      ({ key }) => key,
+    ),
+    releases: batcher(
+      (requests, call) => locks.release(requests, call),
+      ({ key }) => key,
+    ),
     describeHolder: holderDescriber(),
     batcher,
   }
-}
-
-function keyOfRequest(request: { readonly key: string }): string {
-  return request.key
 }

@@ -16,7 +16,10 @@ const reservedPrefix = 'sha256:'
  */
 export function toStoredKey(option: string, key: unknown): string {
   if (typeof key !== 'string' || key === '') {
-    throw new InvalidOptionError(option, `${option} must be a non-empty string; got ${key === '' ? "''" : typeof key}.`)
+    throw new InvalidOptionError(
+      option,
+      `${option} must be a non-empty string; got ${key === '' ? "''" : typeof key}.`,
+    )
   }
   return isPlain(key) ? key : reservedPrefix + createHash('sha256').update(key, 'utf16le').digest('base64url')
 }

@@ -74,7 +74,12 @@ export interface AcquireRequest {
 export type AcquireAnswer =
   | { readonly outcome: 'granted'; readonly fence: number; readonly remainingMs: number }
   /** Contention, a normal answer. `remainingMs` says when the lease would lapse, `holder` who has it. */
-  | { readonly outcome: 'held'; readonly fence: number; readonly remainingMs: number; readonly holder: string }
+  | {
+      readonly outcome: 'held'
+      readonly fence: number
+      readonly remainingMs: number
+      readonly holder: string
+    }
   /** The token is the one this record released last: a delayed duplicate. Nothing was granted. */
   | { readonly outcome: 'spent' }
   | BusyAnswer

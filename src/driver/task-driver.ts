@@ -170,7 +170,11 @@ export interface RunRefreshRequest {
 }
 
 export type RunRefreshAnswer =
-  | { readonly outcome: 'held'; readonly remainingMs: number; /** Why the run is asked to stop. */ readonly stop: string | null }
+  | {
+      readonly outcome: 'held'
+      readonly remainingMs: number
+      /** Why the run is asked to stop. */ readonly stop: string | null
+    }
   | { readonly outcome: 'lost' }
   | BusyAnswer
   | FailedAnswer
@@ -237,7 +241,15 @@ export interface LogQuery {
   readonly limit: number
 }
 
-export type RunState = 'running' | 'succeeded' | 'failed' | 'abandoned' | 'lost' | 'skipped' | 'missed' | 'registered'
+export type RunState =
+  | 'running'
+  | 'succeeded'
+  | 'failed'
+  | 'abandoned'
+  | 'lost'
+  | 'skipped'
+  | 'missed'
+  | 'registered'
 
 export interface RunRecord {
   readonly task: string

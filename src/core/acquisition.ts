@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import type { ItemOptions, Sent } from './batcher.ts'
+import type { Moment } from './clock.ts'
+import { Deadline } from './deadline.ts'
+import {
+  DriverFault,
+  FenceUnsafeError,
+  type LeaseholdError,
+  StoreUnavailableError,
+  StoreUnusableError,
+} from './errors.ts'
+import type { FenceLedger } from './fence-ledger.ts'
+import { type Abandonments, giveBack } from './give-back.ts'
+import { Lease } from './lease.ts'
+import type { ResolvedAcquireOptions } from './options.ts'
+import type { ServiceContext } from './service-context.ts'
+import type { AcquireAnswer } from '../driver/lock-driver.ts'
+
+/** What one try to get a key came to. */
+export type Attempt =
+  | { readonly kind: 'granted'; readonly lease: Lease }
+  | { readonly kind: 'held'; readonly remainingMs: number }
+  /** Could not find out. `final`: trying again does not help. */
+  | { readonly kind: 'unavailable'; readonly error: LeaseholdError; readonly final: boolean }
+
+/** What all acquisitions of a service share. */
+export interface AcquisitionDesk {
+  readonly context: ServiceContext
+  readonly fences: FenceLedger
+  readonly abandonments: Abandonments
+  /** Called once for each lease when it is given back or lost. */
+  onLeaseEnd(lease: Lease, storedKey: string): void
+}
+
+/** A re-asked acquire is granted no more than this at first, since an earlier copy of it may still come back. */
+const longestReaskedTtl = 60_000
+
+/**
+ * One caller's way to one lease, over as many tries as its wait allows. It keeps one ownership token until a grant or
+ * the end, so that a try whose answer was lost is recognised by the store and not blocked by itself.
+ */
+export class Acquisition {
+  readonly #desk: AcquisitionDesk
+  readonly #key: string
+  readonly #storedKey: string
+  readonly #options: ResolvedAcquireOptions
+  #token = mintToken()
+  /** Calls under the present token that were given up while they were in the air. */
+  #unsettled: Promise<void>[] = []
+  #tries = 0
+
+  constructor(desk: AcquisitionDesk, key: string, storedKey: string, options: ResolvedAcquireOptions) {
+    this.#desk = desk
+    this.#key = key
+    this.#storedKey = storedKey
+    this.#options = options
+  }
+
+  /** Asks the store once, and again while the answer is only `busy`. @param waitingMs see `AcquireRequest` */
+  async attempt(waitingMs: number): Promise<Attempt> {
+    const { clock } = this.#desk.context.options
+    const giveUpAt = clock.monotonic() + this.#options.requestTimeoutMs
+    for (let busy = 0; ; busy++) {
+      const sent = await this.#send(waitingMs, busy)
+      if (sent.kind === 'failed') return this.#failed(sent)
+      const { answer, sentAt } = sent
+      switch (answer.outcome) {
+        case 'granted':
+          return this.#granted(answer, sentAt)
+        case 'held':
+          return { kind: 'held', remainingMs: answer.remainingMs }
+        case 'spent':
+          this.#token = mintToken()
+          break
+        case 'failed':
+          return { kind: 'unavailable', error: this.#unavailable(answer.error), final: isFinal(answer.error) }
+        case 'busy':
+          break
+      }
+      if (clock.monotonic() >= giveUpAt) {
+        const error = new DriverFault('retry', 'The record was locked by other statements all the time.')
+        return { kind: 'unavailable', error: this.#unavailable(error), final: false }
+      }
+    }
+  }
+
+  /** Ends without a lease: what may still be applied is released. */
+  abandon(): void {
+    if (this.#unsettled.length > 0) {
+      this.#desk.abandonments.abandon(this.#storedKey, this.#token, this.#unsettled)
+      this.#unsettled = []
+    }
+  }
+
+  #send(waitingMs: number, busy: number): Promise<Sent<AcquireAnswer>> {
+    const { context } = this.#desk
+    const { ttlMs, requestTimeoutMs, label } = this.#options
+    const item: ItemOptions = {
+      timeoutMs: requestTimeoutMs,
+      attempt: ++this.#tries > 1 && this.#isReasked ? 2 : 1,
+      lockedRows: busy > 1 ? 'wait' : 'skip',
+    }
+    const holder = context.describeHolder({ label, key: this.#storedKey === this.#key ? null : this.#key })
+    const grantMs = this.#isReasked ? Math.min(ttlMs, longestReaskedTtl) : ttlMs
+    return context.acquires.submit(
+      { key: this.#storedKey, token: this.#token, ttlMs: grantMs, holder, waitingMs },
+      item,
+    )
+  }
+
+  get #isReasked(): boolean {
+    return this.#unsettled.length > 0
+  }
+
+  async #granted(answer: { fence: number; remainingMs: number }, sentAt: Moment): Promise<Attempt> {
+    const { context, fences, abandonments, onLeaseEnd } = this.#desk
+    const { clock } = context.options
+    if (!fences.accept(this.#storedKey, answer.fence)) {
+      await this.#giveUpToken()
+      return { kind: 'unavailable', error: unsafeFence(this.#key, answer.fence), final: true }
+    }
+    if (new Deadline(clock, sentAt, answer.remainingMs).remainingMs <= 0) {
+      await this.#giveUpToken()
+      const error = new DriverFault('unknown', 'The grant arrived after its own deadline and was given back.')
+      return { kind: 'unavailable', error: this.#unavailable(error), final: false }
+    }
+    const [token, storedKey, unsettled] = [this.#token, this.#storedKey, this.#unsettled]
+    this.#unsettled = []
+    const lease = new Lease({
+      context,
+      options: this.#options,
+      key: this.#key,
+      storedKey,
+      token,
+      fence: answer.fence,
+      sentAt,
+      remainingMs: answer.remainingMs,
+      onEnd: (ended) => {
+        abandonments.followUp(storedKey, token, unsettled)
+        onLeaseEnd(ended, storedKey)
+      },
+    })
+    // Its ttl was cut short; ask for the whole at once. If that fails, the heartbeat asks again.
+    if (unsettled.length > 0 && this.#options.ttlMs > longestReaskedTtl) {
+      void lease.extend(this.#options.ttlMs).catch(() => {})
+    }
+    return { kind: 'granted', lease }
+  }
+
+  async #giveUpToken(): Promise<void> {
+    const { context, abandonments } = this.#desk
+    await giveBack(context, this.#storedKey, this.#token)
+    abandonments.followUp(this.#storedKey, this.#token, this.#unsettled)
+    this.#unsettled = []
+    this.#token = mintToken()
+  }
+
+  #failed({ fault, settled }: Extract<Sent<AcquireAnswer>, { kind: 'failed' }>): Attempt {
+    if (fault.kind === 'unknown') this.#unsettled.push(settled)
+    return { kind: 'unavailable', error: this.#unavailable(fault), final: isFinal(fault) }
+  }
+
+  #unavailable(cause: unknown): LeaseholdError {
+    const key = JSON.stringify(this.#key.slice(0, 100))
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    if (isFinal(cause)) {
+      return new StoreUnusableError(`${key} cannot be acquired: ${reason}`, { cause })
+    }
+    const applied = cause instanceof DriverFault && cause.kind !== 'unknown' ? 'no' : 'unknown'
+    return new StoreUnavailableError(
+      `Could not find out whether ${key} is free: ${reason} Check that the store is up and reachable, or raise requestTimeout.`,
+      applied,
+      { cause },
+    )
+  }
+}
+
+/** 144 random bits. */
+function mintToken(): string {
+  return randomBytes(18).toString('base64url')
+}
+
+function isFinal(cause: unknown): boolean {
+  return cause instanceof DriverFault && (cause.kind === 'unusable' || cause.kind === 'bad-item')
+}
+
+function unsafeFence(key: string, fence: number): FenceUnsafeError {
+  return new FenceUnsafeError(
+    key,
+    `The store issued the fence ${fence} for ${JSON.stringify(key.slice(0, 100))}, which is no safe integer or not greater than one seen before. ` +
+      'The store went back in time (restored, failed over, clock stepped back with records lost). The grant was given back.',
+  )
+}

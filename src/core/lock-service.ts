@@ -1,0 +1,399 @@
+import type { ScanPage, ScanRequest } from '../driver/lock-driver.ts'
+import { Acquisition, type AcquisitionDesk } from './acquisition.ts'
+import { heldInChain, runInside } from './ambient.ts'
+import { publish } from './channels.ts'
+import { ClosedError, InvalidOptionError, LeaseLostError, ReentrantAcquireError } from './errors.ts'
+import { FenceLedger } from './fence-ledger.ts'
+import { Abandonments } from './give-back.ts'
+import { isLeaseOf, type Lease, loseLease } from './lease.ts'
+import { type LeaseInfo, toLeaseInfo } from './lease-info.ts'
+import {
+  type AcquireOptions,
+  type LockServiceOptions,
+  refuseUnknown,
+  type ResolvedAcquireOptions,
+  resolveAcquireOptions,
+  resolveLockServiceOptions,
+  resolveRunOptions,
+  type RunOptions,
+} from './options.ts'
+import { createServiceContext, type ServiceContext } from './service-context.ts'
+import { askStore } from './store-call.ts'
+import { toStoredKey } from './stored-key.ts'
+import { WaitingRoom } from './waiting-room.ts'
+import { WakeUps } from './wake-ups.ts'
+
+/** What `runExclusive` gives back. `lost`: the lease ended while the function ran, so it may not have run alone. */
+export type RunResult<Result> =
+  | { readonly acquired: false }
+  | { readonly acquired: true; readonly result: Result; readonly lost: boolean }
+
+export interface ForceReleaseOptions {
+  /** Take it only from the holder with this fence, the one that was looked at. Default: whoever holds it now. */
+  readonly fence?: number | undefined
+  /**
+   * Free the key at once instead of when its holder has confirmed or its ttl has passed. The holder goes on trusting
+   * its lease until its next renewal: for that long two may hold the key. Default false.
+   */
+  readonly immediate?: boolean | undefined
+}
+
+/**
+ * - `revoked`: its holder is told at its next renewal; the key is free once it has confirmed, at the latest when its
+ *   ttl has passed
+ * - `released`: the key is free
+ * - `free`: nobody held it
+ * - `changed`: another holder has it by now; it was left alone
+ */
+export type ForceReleaseOutcome = 'revoked' | 'released' | 'free' | 'changed'
+
+export interface ListOptions {
+  /** Only keys that begin with this. Default: all. */
+  readonly prefix?: string | undefined
+  /** The most to return. Default 1,000. */
+  readonly limit?: number | undefined
+}
+
+const contexts = new WeakMap<LockService, ServiceContext>()
+
+/** What a `TaskScheduler` shares with the service that it stands on. */
+export function contextOf(service: LockService): ServiceContext {
+  const context = contexts.get(service)
+  if (context === undefined) {
+    throw new InvalidOptionError('locks', 'locks must be a LockService, such as connect(url) gives.')
+  }
+  return context
+}
+
+/**
+ * Locks as leases, on one namespace of one store. Make one for a process and share it: its renewals and concurrent
+ * calls travel together.
+ */
+export class LockService {
+  readonly #context: ServiceContext
+  readonly #desk: AcquisitionDesk
+  readonly #abandonments: Abandonments
+  readonly #wakeUps: WakeUps
+  readonly #room: WaitingRoom
+  readonly #held = new Set<Lease>()
+  readonly #acquiring = new Set<Promise<unknown>>()
+  #closing: Promise<void> | undefined
+  #lastPurge: number
+
+  /** @throws InvalidOptionError, DriverMissingError */
+  constructor(options: LockServiceOptions) {
+    const resolved = resolveLockServiceOptions(options)
+    const { clock, random, namespace, requestTimeoutMs } = resolved
+    this.#context = createServiceContext(resolved)
+    contexts.set(this, this.#context)
+    this.#abandonments = new Abandonments(this.#context)
+    this.#wakeUps = new WakeUps({
+      session: this.#context.session,
+      clock,
+      namespace,
+      requestTimeoutMs,
+      onWake: (key) => this.#room.wake(key),
+    })
+    this.#room = new WaitingRoom({ clock, random, wakeUps: this.#wakeUps })
+    this.#desk = {
+      context: this.#context,
+      fences: new FenceLedger(),
+      abandonments: this.#abandonments,
+      onLeaseEnd: (lease, storedKey) => this.#leaseEnded(lease, storedKey),
+    }
+    this.#lastPurge = clock.monotonic()
+  }
+
+  /** The namespace, as it was given. */
+  get namespace(): string {
+    return this.#context.options.namespace
+  }
+
+  /**
+   * Takes the lease of a key.
+   *
+   * @param key any non-empty string
+   * @returns the lease, or `null` if somebody else holds the key (at the end of `wait`)
+   * @throws InvalidOptionError, ReentrantAcquireError, ClosedError; StoreUnavailableError or StoreUnusableError if it
+   *   could not be found out; `options.signal.reason` if that aborts
+   * @example
+   * await using lease = await locks.acquire('report:42', { ttl: '30s', wait: '5s' })
+   * if (lease === null) return
+   */
+  async acquire(key: string, options: AcquireOptions = {}): Promise<Lease | null> {
+    this.#assertOpen()
+    const storedKey = toStoredKey('key', key)
+    const resolved = resolveAcquireOptions(options, this.#context.options)
+    if (heldInChain((lease) => isLeaseOf(lease, this.#context.options, storedKey)))
+      throw new ReentrantAcquireError(key)
+    resolved.signal?.throwIfAborted()
+    const { clock, namespace } = this.#context.options
+    const startedAt = clock.monotonic()
+    const told = (
+      outcome: 'granted' | 'held' | 'failed' | 'cancelled',
+      more: { fence?: number; error?: unknown } = {},
+    ) =>
+      publish('leasehold:acquire', () => ({
+        namespace,
+        key,
+        outcome,
+        waitedMs: clock.monotonic() - startedAt,
+        ...more,
+      }))
+    try {
+      const lease = await this.#acquire(key, storedKey, resolved)
+      if (lease === null) told('held')
+      else told('granted', { fence: lease.fence })
+      return lease
+    } catch (error) {
+      told(resolved.signal?.aborted === true ? 'cancelled' : 'failed', { error })
+      throw error
+    }
+  }
+
+  /**
+   * Runs a function under the lease of a key, and gives the lease back whatever the function did.
+   *
+   * @returns `{ acquired: false }` if somebody else holds the key: the function did not run then
+   * @throws what the function throws, and what {@link acquire} throws; LeaseLostError with `onLost: 'reject'`
+   */
+  async runExclusive<Result>(
+    key: string,
+    fn: (lease: Lease) => Result | PromiseLike<Result>,
+    options: RunOptions = {},
+  ): Promise<RunResult<Result>> {
+    if (typeof fn !== 'function')
+      throw new InvalidOptionError('fn', 'The second argument must be a function.')
+    const { acquire, onLocked, onLost } = resolveRunOptions(options)
+    const lease = await this.acquire(key, acquire)
+    if (lease === null) {
+      await onLocked?.(key)
+      return { acquired: false }
+    }
+    try {
+      const result = await runInside(lease, async () => fn(lease))
+      const reason = lease.lossReason
+      if (reason !== null && onLost === 'reject') {
+        throw new LeaseLostError({ key, fence: lease.fence, reason, value: result })
+      }
+      return { acquired: true, result, lost: reason !== null }
+    } finally {
+      await lease.release()
+    }
+  }
+
+  /** Runs a function under the lease of a key. @returns `'ran'`, or `'skipped'` if somebody else holds the key */
+  async runExclusively(
+    key: string,
+    fn: (lease: Lease) => unknown,
+    options: RunOptions = {},
+  ): Promise<'ran' | 'skipped'> {
+    const { acquired } = await this.runExclusive(key, fn, options)
+    return acquired ? 'ran' : 'skipped'
+  }
+
+  /**
+   * Wraps a function so that each call runs under the lease of the key, for any scheduler or caller: it takes the same
+   * arguments, and answers `'ran'` or `'skipped'`.
+   */
+  exclusive<Args extends readonly unknown[]>(
+    key: string,
+    fn: (...args: Args) => unknown,
+    options: RunOptions = {},
+  ): (...args: Args) => Promise<'ran' | 'skipped'> {
+    toStoredKey('key', key)
+    resolveAcquireOptions(resolveRunOptions(options).acquire, this.#context.options)
+    if (typeof fn !== 'function')
+      throw new InvalidOptionError('fn', 'The second argument must be a function.')
+    return (...args) => this.runExclusively(key, () => fn(...args), options)
+  }
+
+  /** Who holds a key; null if nobody does. @throws StoreUnavailableError, StoreUnusableError, never a guess */
+  async peek(key: string): Promise<LeaseInfo | null> {
+    this.#assertOpen()
+    const storedKey = toStoredKey('key', key)
+    const { locks } = this.#context.session
+    const [record] = await askStore(this.#context, `look up ${JSON.stringify(key)}`, (call) =>
+      locks.peek([storedKey], call),
+    )
+    return record ? toLeaseInfo(record) : null
+  }
+
+  /** The held leases of this namespace, by key. @throws StoreUnavailableError, StoreUnusableError */
+  async list(options: ListOptions = {}): Promise<LeaseInfo[]> {
+    this.#assertOpen()
+    refuseUnknown('list', options, ['prefix', 'limit'])
+    const { prefix = '', limit = 1_000 } = options
+    if (typeof prefix !== 'string') throw new InvalidOptionError('prefix', 'prefix must be a string.')
+    if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) {
+      throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 1,000,000.')
+    }
+    const { locks } = this.#context.session
+    const found = new Map<string, LeaseInfo>()
+    let cursor: string | null = null
+    do {
+      const request: ScanRequest = { prefix, limit: Math.min(500, limit - found.size), cursor }
+      const page: ScanPage = await askStore(this.#context, 'list the leases', (call) =>
+        locks.scan(request, call),
+      )
+      for (const record of page.records) found.set(record.key, toLeaseInfo(record))
+      cursor = page.cursor
+    } while (cursor !== null && found.size < limit)
+    return [...found.values()].slice(0, limit).toSorted((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  /**
+   * Takes a key from its holder, for operators. By default the holder is told first and the key stays closed until it
+   * has confirmed, or its ttl has passed.
+   *
+   * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
+   */
+  async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReleaseOutcome> {
+    refuseUnknown('forceRelease', options, ['fence', 'immediate'])
+    const { immediate = false, fence = (await this.peek(key))?.fence } = options
+    this.#assertOpen()
+    if (fence === undefined) return 'free'
+    if (!Number.isSafeInteger(fence)) {
+      throw new InvalidOptionError(
+        'fence',
+        'fence must be the fence of the lease to free, as peek() shows it.',
+      )
+    }
+    const { session, options: service } = this.#context
+    const request = { key: toStoredKey('key', key), fence, immediate: immediate === true }
+    const answer = await askStore(
+      this.#context,
+      `force the release of ${JSON.stringify(key)}`,
+      async (call) => {
+        for (;;) {
+          const one = await session.locks.revoke(request, call)
+          if (one.outcome === 'failed') throw one.error
+          if (one.outcome !== 'busy') return one
+        }
+      },
+    )
+    publish('leasehold:force-release', () => ({
+      namespace: service.namespace,
+      key,
+      fence,
+      outcome: answer.outcome,
+    }))
+    return answer.outcome
+  }
+
+  /**
+   * Ends the service: what waits rejects with a `ClosedError`, leases that are still held are lost (`closed`) and given
+   * back, and nothing of ours is left: no timer, socket or subscription. Idempotent.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  /** For `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    const { refreshes, releases, session } = this.#context
+    this.#room.close()
+    const leases = [...this.#held]
+    for (const lease of leases) loseLease(lease, 'closed')
+    await Promise.all(leases.map((lease) => lease.release()))
+    await Promise.allSettled(this.#acquiring)
+    this.#abandonments.close()
+    await Promise.all([refreshes.idle(), releases.idle(), this.#wakeUps.close()])
+    await session.close()
+  }
+
+  async #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
+    const { signal } = options
+    const acquiring: Promise<Lease | null> = this.#acquireWithin(key, storedKey, options).finally(() =>
+      this.#acquiring.delete(acquiring),
+    )
+    this.#acquiring.add(acquiring)
+    if (signal === null) return acquiring
+    return untilAborted(signal, acquiring, (lease) => lease?.release())
+  }
+
+  async #acquireWithin(
+    key: string,
+    storedKey: string,
+    options: ResolvedAcquireOptions,
+  ): Promise<Lease | null> {
+    const { clock } = this.#context.options
+    const { waitMs, waitStepMs, signal } = options
+    const acquisition = new Acquisition(this.#desk, key, storedKey, options)
+    const startedAt = clock.monotonic()
+    let lease: Lease | null = null
+    try {
+      if (waitMs === 0 || !this.#room.hasLine(storedKey)) {
+        const first = await acquisition.attempt(0)
+        if (first.kind === 'granted') lease = first.lease
+        else if (first.kind === 'unavailable' && (first.final || waitMs === 0)) throw first.error
+      }
+      const leftMs = waitMs - (clock.monotonic() - startedAt)
+      if (lease === null && waitMs > 0) {
+        this.#assertOpen()
+        lease = await this.#room.wait(storedKey, acquisition, {
+          waitMs: Math.max(0, leftMs),
+          waitStepMs,
+          signal,
+        })
+      }
+      return lease === null ? null : await this.#keep(lease)
+    } finally {
+      if (lease === null) acquisition.abandon()
+    }
+  }
+
+  /** A lease that was granted while the service closed is given back. */
+  async #keep(lease: Lease): Promise<Lease> {
+    if (this.#closing !== undefined) {
+      await lease.release()
+      this.#assertOpen()
+    }
+    this.#held.add(lease)
+    return lease
+  }
+
+  #leaseEnded(lease: Lease, storedKey: string): void {
+    this.#held.delete(lease)
+    if (!this.#wakeUps.live) this.#room.wake(storedKey)
+    this.#purgeNowAndThen()
+  }
+
+  /** Forgets old records of released keys, at most once per retention time, and only while keys are being released. */
+  #purgeNowAndThen(): void {
+    const { session, options } = this.#context
+    const { clock, retentionMs } = options
+    const now = clock.monotonic()
+    if (this.#closing !== undefined || now - this.#lastPurge < Math.max(10_000, retentionMs / 2)) return
+    this.#lastPurge = now
+    const request = { retentionMs, limit: 1_000 }
+    session.locks.purge(request, { attempt: 1, lockedRows: 'skip' }).catch(() => {})
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) {
+      throw new ClosedError('This LockService was closed. Make a new one, or close it after its last use.')
+    }
+  }
+}
+
+/** Rejects with the signal's reason at once when it aborts; what arrives later is handed to `discard`. */
+function untilAborted<Value>(
+  signal: AbortSignal,
+  promise: Promise<Value>,
+  discard: (value: Value) => unknown,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(signal.reason as Error)
+      promise.then(discard, () => {})
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,64 @@
+import type { CallOptions } from '../driver/driver.ts'
+import type { Timer } from './clock.ts'
+import { DriverFault, StoreUnavailableError, StoreUnusableError } from './errors.ts'
+import type { ServiceContext } from './service-context.ts'
+
+/**
+ * Makes one unbatched call of a driver within the request timeout, again where nothing was applied and trying again
+ * helps.
+ *
+ * @param what completes the sentence "Could not …", for the error
+ * @throws StoreUnavailableError, StoreUnusableError
+ */
+export async function askStore<Answer>(
+  context: ServiceContext,
+  what: string,
+  send: (call: CallOptions) => Promise<Answer>,
+): Promise<Answer> {
+  const { clock, random, requestTimeoutMs } = context.options
+  const giveUpAt = clock.monotonic() + requestTimeoutMs
+  for (let tries = 1; ; tries++) {
+    try {
+      return await withTimeout(
+        context,
+        giveUpAt - clock.monotonic(),
+        send({ attempt: 1, lockedRows: 'wait' }),
+      )
+    } catch (error) {
+      const pauseMs = Math.min(50, 2 ** tries) * random()
+      const again = error instanceof DriverFault && error.kind === 'retry'
+      if (!again || clock.monotonic() + pauseMs >= giveUpAt) throw storeError(what, error)
+      await new Promise<void>((resolve) => clock.setTimer(pauseMs, resolve, { keepAlive: true }))
+    }
+  }
+}
+
+/** What users get to see of a failed call. */
+export function storeError(what: string, cause: unknown): StoreUnavailableError | StoreUnusableError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const kind = cause instanceof DriverFault ? cause.kind : 'unknown'
+  if (kind === 'unusable' || kind === 'bad-item')
+    return new StoreUnusableError(`Could not ${what}: ${reason}`, { cause })
+  return new StoreUnavailableError(
+    `Could not ${what}: ${reason} Check that the store is up and reachable.`,
+    kind === 'unknown' ? 'unknown' : 'no',
+    { cause },
+  )
+}
+
+async function withTimeout<Value>(
+  context: ServiceContext,
+  milliseconds: number,
+  call: Promise<Value>,
+): Promise<Value> {
+  let timer: Timer | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const fail = (): void => reject(new DriverFault('unknown', 'The store did not answer in time.'))
+    timer = context.options.clock.setTimer(Math.max(0, milliseconds), fail, { keepAlive: true })
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    timer?.cancel()
+  }
+}

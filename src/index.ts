@@ -1,0 +1,32 @@
+export { LockService } from './lock-service.ts'
+export type { ForceReleaseOptions, ForceReleaseOutcome, ListOptions, RunResult } from './core/lock-service.ts'
+export type { Lease } from './core/lease.ts'
+export type { LeaseInfo } from './core/lease-info.ts'
+export type { Holder } from './core/holder.ts'
+export type { ReleaseOutcome } from './core/give-back.ts'
+export type { AcquireOptions, LeaseOptions, LockServiceOptions, RunOptions } from './core/options.ts'
+export type { Duration, DurationString } from './core/duration.ts'
+export type { Clock, Timer, TimerOptions } from './core/clock.ts'
+export { systemClock } from './core/clock.ts'
+export { currentLease } from './core/ambient.ts'
+export { onEvent } from './core/channels.ts'
+export type { LeaseholdEventName, LeaseholdEvents } from './core/channels.ts'
+export {
+  type Applied,
+  ClosedError,
+  DriverFault,
+  type DriverFaultKind,
+  DriverMissingError,
+  DuplicateTaskError,
+  FenceUnsafeError,
+  InvalidOptionError,
+  LeaseholdError,
+  type LeaseholdErrorCode,
+  LeaseLostError,
+  type LossReason,
+  ReentrantAcquireError,
+  RunStoppedError,
+  SchedulerStateError,
+  StoreUnavailableError,
+  StoreUnusableError,
+} from './core/errors.ts'

@@ -1,0 +1,14 @@
+import { LockService as CoreLockService } from './core/lock-service.ts'
+import type { LockServiceOptions } from './core/options.ts'
+import { memoryDriver } from './drivers/memory/index.ts'
+
+/**
+ * Locks as leases, on one namespace of one store; in-process unless it is given a driver. Make one for a process and
+ * share it: its renewals and concurrent calls travel together.
+ */
+export class LockService extends CoreLockService {
+  /** @throws InvalidOptionError */
+  constructor(options: LockServiceOptions = {}) {
+    super(options.driver === undefined ? { ...options, driver: memoryDriver() } : options)
+  }
+}
