@@ -1,0 +1,233 @@
+import { contextOf } from './core/lock-service.ts'
+import { DriverMissingError, InvalidOptionError, quoted } from './core/errors.ts'
+import type { LockServiceOptions } from './core/options.ts'
+import { askStore, storeError } from './core/store-call.ts'
+import type { Driver } from './driver/driver.ts'
+import { LockService } from './lock-service.ts'
+import {
+  expectedUrl,
+  parseStoreUrl,
+  refuseOtherParameters,
+  serviceDefaults,
+  shownUrl,
+  type StoreQuery,
+  takeQuery,
+} from './store-url.ts'
+
+/** The options of a `LockService`, except for the driver, which the URL names. They win over the URL's query. */
+export interface ConnectOptions extends Omit<LockServiceOptions, 'driver'> {
+  /** Which client library to use where the store has two. Default: the first of them that is installed. */
+  readonly client?: 'pg' | 'postgres' | 'ioredis' | 'redis' | undefined
+}
+
+/** A driver with a client of its own, that is closed with the service. */
+interface Connection {
+  readonly driver: Driver
+  close(): Promise<void>
+}
+
+/**
+ * Opens a store by URL, loading driver and client library on demand, and makes sure that it answers.
+ *
+ * | URL | store | client library |
+ * | --- | --- | --- |
+ * | `memory:` | this process | none |
+ * | `sqlite:./locks.db`, `sqlite:/var/lib/app/locks.db` | a file on this host | `node:sqlite` where Node has it, else `better-sqlite3` |
+ * | `postgres://user:password@host/database` | PostgreSQL | `pg`, else `postgres` |
+ * | `redis://host:6379/0`, `rediss://…` | Redis | `ioredis`, else `redis` |
+ *
+ * The query may set `namespace`, `ttl`, `requestTimeout` and `client`, for PostgreSQL `schema` and `tablePrefix`, for
+ * Redis `prefix`, for SQLite `tablePrefix`.
+ *
+ * @param url default `memory:`, which guards one process only
+ * @returns a service that owns its connections: `close()` ends them
+ * @throws InvalidOptionError, DriverMissingError, StoreUnavailableError, StoreUnusableError
+ * @example
+ * const locks = await connect(process.env.LEASEHOLD_URL)
+ */
+export async function connect(
+  url: string | undefined = undefined,
+  options: ConnectOptions = {},
+): Promise<LockService> {
+  const { client, ...service } = options
+  const target = parseStoreUrl(url ?? inProcessByDefault())
+  const query = takeQuery(target)
+  const connection = await open(target, { ...query, ...(client === undefined ? {} : { client }) })
+  try {
+    const locks = new LockService({ ...serviceDefaults(query), ...service, driver: owning(connection) })
+    const context = contextOf(locks)
+    await askStore(context, `reach the store at ${shownUrl(target)}`, (call) =>
+      context.session.tasks.poll(call),
+    )
+    return locks
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+/** A fleet that forgot to set its URL is not guarded: say so where it matters. */
+function inProcessByDefault(): string {
+  if (process.env['NODE_ENV'] === 'production') {
+    process.emitWarning(
+      'Leasehold was given no store URL and guards this process only. Set one (such as LEASEHOLD_URL), or pass memory: if that is meant.',
+      { code: 'LEASEHOLD_IN_PROCESS' },
+    )
+  }
+  return 'memory:'
+}
+
+async function open(target: URL, query: StoreQuery): Promise<Connection> {
+  switch (target.protocol) {
+    case 'memory:':
+      return openMemory(target)
+    case 'sqlite:':
+      return openSqlite(target, query)
+    case 'postgres:':
+    case 'postgresql:':
+      return openPostgres(target, query)
+    case 'redis:':
+    case 'rediss:':
+      return openRedis(target, query)
+    default:
+      throw new InvalidOptionError('url', `There is no driver for ${quoted(target.protocol)}. ${expectedUrl}`)
+  }
+}
+
+async function openMemory(target: URL): Promise<Connection> {
+  refuseOtherParameters(target)
+  const { memoryDriver } = await import('./drivers/memory/index.ts')
+  const store = target.pathname === '' ? {} : { store: target.pathname }
+  return { driver: memoryDriver(store), close: async () => {} }
+}
+
+async function openSqlite(target: URL, { tablePrefix }: StoreQuery): Promise<Connection> {
+  refuseOtherParameters(target)
+  const path = decodeURIComponent(target.host === '' ? target.pathname : `${target.host}${target.pathname}`)
+  if (path === '') {
+    throw new InvalidOptionError(
+      'url',
+      'The SQLite URL names no file. Write sqlite:./locks.db or sqlite:/var/lib/app/locks.db.',
+    )
+  }
+  const { sqliteDriver } = await import('./drivers/sqlite/index.ts')
+  const driver = sqliteDriver({ path, ...(tablePrefix === undefined ? {} : { tablePrefix }) })
+  return { driver, close: async () => {} }
+}
+
+async function openPostgres(target: URL, { client, schema, tablePrefix }: StoreQuery): Promise<Connection> {
+  const { postgresDriver } = await import('./drivers/postgres/index.ts')
+  const options = {
+    ...(schema === undefined ? {} : { schema }),
+    ...(tablePrefix === undefined ? {} : { tablePrefix }),
+  }
+  const library = await loadFirst('PostgreSQL', client, {
+    pg: () => import('pg'),
+    postgres: () => import('postgres'),
+  })
+  if (library.name === 'pg') {
+    const pool = new library.module.default.Pool({
+      connectionString: target.href,
+      max: 8,
+      connectionTimeoutMillis: 5_000,
+    })
+    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    pool.on('error', () => {})
+    return { driver: postgresDriver(pool, options), close: () => pool.end() }
+  }
+  const sql = library.module.default(target.href, {
+    max: 8,
+    prepare: false,
+    connect_timeout: 5,
+    onnotice: () => {},
+  })
+  return { driver: postgresDriver(sql, options), close: () => sql.end({ timeout: 5 }) }
+}
+
+async function openRedis(target: URL, { client, prefix }: StoreQuery): Promise<Connection> {
+  const { redisDriver } = await import('./drivers/redis/index.ts')
+  const options = prefix === undefined ? {} : { prefix }
+  const library = await loadFirst('Redis', client, {
+    ioredis: () => import('ioredis'),
+    redis: () => import('redis'),
+  })
+  if (library.name === 'ioredis') {
+    // No queue and no re-sending by the client: the core knows better what may be sent again.
+    const redis = new library.module.Redis(target.href, {
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+    })
+    redis.on('error', () => {})
+    await redis.connect().catch((error: unknown) => unreachable(target, error, () => redis.disconnect()))
+    return { driver: redisDriver(redis, options), close: async () => redis.disconnect() }
+  }
+  const redis = library.module.createClient({ url: target.href, disableOfflineQueue: true })
+  redis.on('error', () => {})
+  await redis.connect().catch((error: unknown) => unreachable(target, error, () => redis.destroy()))
+  return { driver: redisDriver(redis, options), close: async () => redis.destroy() }
+}
+
+/** @throws StoreUnavailableError after ending the client that could not connect */
+function unreachable(target: URL, error: unknown, end: () => void): never {
+  end()
+  throw storeError(`reach the store at ${shownUrl(target)}`, error)
+}
+
+/** The same driver, whose session ends the connection when it is closed. */
+function owning({ driver, close }: Connection): Driver {
+  return {
+    name: driver.name,
+    abilities: driver.abilities,
+    open(namespace) {
+      const session = driver.open(namespace)
+      return {
+        locks: session.locks,
+        tasks: session.tasks,
+        listen: session.listen?.bind(session),
+        async close() {
+          await session.close()
+          await close()
+        },
+      }
+    },
+  }
+}
+
+type Loaded<Loaders> = {
+  [Name in keyof Loaders]: Loaders[Name] extends () => Promise<infer Module>
+    ? { name: Name; module: Module }
+    : never
+}[keyof Loaders]
+
+/** Loads the library that was asked for, or the first one that is installed. */
+async function loadFirst<Loaders extends Record<string, () => Promise<unknown>>>(
+  store: string,
+  wanted: string | undefined,
+  loaders: Loaders,
+): Promise<Loaded<Loaders>> {
+  const names = Object.keys(loaders)
+  if (wanted !== undefined && !names.includes(wanted)) {
+    throw new InvalidOptionError(
+      'client',
+      `client must be one of ${names.join(', ')} for ${store}; got ${quoted(wanted)}.`,
+    )
+  }
+  for (const name of wanted === undefined ? names : [wanted]) {
+    try {
+      return { name, module: await loaders[name]?.() } as Loaded<Loaders>
+    } catch (error) {
+      if (!isMissing(error, name)) throw error
+    }
+  }
+  const command = `npm install ${wanted ?? names[0]}`
+  throw new DriverMissingError(`${store} needs a client library, and none is installed. Run: ${command}`)
+}
+
+function isMissing(error: unknown, name: string): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  return (
+    (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') && String(message).includes(`'${name}'`)
+  )
+}
