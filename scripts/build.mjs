@@ -1,3 +1,3 @@
 import { setup } from './setup.mjs'
 
-await setup({ sqlite: false, always: true })
+await setup({ sqlite: false, compiles: 'always' })

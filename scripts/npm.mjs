@@ -10,7 +10,7 @@ export function npm(...args) {
   return runNode([npmProgram(), ...args])
 }
 
-function npmProgram() {
+export function npmProgram() {
   const startedBy = process.env['npm_execpath']
   if (startedBy?.endsWith('npm-cli.js')) return startedBy
   const bin = dirname(process.execPath)

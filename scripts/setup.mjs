@@ -12,13 +12,15 @@ const stateFolder = join(root, '.setup')
 /**
  * Installs and compiles what is missing or out of date; says on stderr what it does, and nothing if there is nothing
  * to do. Ends the process with a message if that fails.
- * @param {{ sqlite?: boolean, always?: boolean }} [options] `sqlite: false` where no SQLite client is needed; `always` compiles even what is fresh
+ * @param {object} [options]
+ * @param {boolean} [options.sqlite] whether an SQLite client is needed
+ * @param {'stale' | 'always' | 'never'} [options.compiles] `'stale'`: only what is out of date
  */
-export async function setup({ sqlite = true, always = false } = {}) {
+export async function setup({ sqlite = true, compiles = 'stale' } = {}) {
   requireNodeVersion()
   await exclusively(stateFolder, async () => {
     await installDependencies()
     if (sqlite) await installSqlite()
-    await compile({ stateFolder, always })
+    if (compiles !== 'never') await compile({ stateFolder, always: compiles === 'always' })
   })
 }
