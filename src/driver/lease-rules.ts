@@ -68,12 +68,12 @@ export function acquireLease(
     fence: mintFence(row, moment),
     holder: request.holder,
     acquiredAt: now,
-    expiresAt: now + request.ttlMs,
+    expiresAt: momentAfter(now, request.ttlMs),
     waitingUntil: row?.waitingUntil ?? 0,
     spent: row?.spent ?? null,
     revoked: false,
   }
-  return changed({ outcome: 'granted', fence: next.fence, remainingMs: request.ttlMs }, next)
+  return changed({ outcome: 'granted', fence: next.fence, remainingMs: next.expiresAt - now }, next)
 }
 
 export function refreshLease(
@@ -85,7 +85,7 @@ export function refreshLease(
     return unchanged({ outcome: 'lost', reason: 'gone' })
   }
   if (row.revoked) return unchanged({ outcome: 'lost', reason: 'revoked' })
-  const expiresAt = Math.max(row.expiresAt, now + request.ttlMs)
+  const expiresAt = Math.max(row.expiresAt, momentAfter(now, request.ttlMs))
   return changed({ outcome: 'held', remainingMs: expiresAt - now }, { ...row, expiresAt })
 }
 
@@ -142,13 +142,18 @@ export function mintFence(previous: { readonly fence: number } | null, moment: S
   )
 }
 
+/** The moment this long after now, whole: rounded up, so that a store never counts less time than a client does. */
+export function momentAfter(now: number, durationMs: number): number {
+  return now + Math.ceil(durationMs)
+}
+
 function isHeld(row: LeaseRow, now: number): boolean {
   return row.token !== null && row.expiresAt > now
 }
 
 /** The same acquisition asks again, because its first answer was lost: same fence, and never less time than before. */
 function rearm(row: LeaseRow, request: AcquireRequest, now: number): LeaseStep<AcquireAnswer> {
-  const expiresAt = Math.max(row.expiresAt, now + request.ttlMs)
+  const expiresAt = Math.max(row.expiresAt, momentAfter(now, request.ttlMs))
   return changed(
     { outcome: 'granted', fence: row.fence, remainingMs: expiresAt - now },
     { ...row, expiresAt },
@@ -159,7 +164,7 @@ function rearm(row: LeaseRow, request: AcquireRequest, now: number): LeaseStep<A
 function refuse(row: LeaseRow, request: AcquireRequest, now: number): LeaseStep<AcquireAnswer> {
   const { fence, holder, expiresAt } = row
   const answer: AcquireAnswer = { outcome: 'held', fence, remainingMs: expiresAt - now, holder }
-  const waitingUntil = request.waitingMs > 0 ? now + request.waitingMs : 0
+  const waitingUntil = request.waitingMs > 0 ? momentAfter(now, request.waitingMs) : 0
   return waitingUntil > row.waitingUntil ? changed(answer, { ...row, waitingUntil }) : unchanged(answer)
 }
 

@@ -1,4 +1,4 @@
-import { mintFence } from './lease-rules.ts'
+import { momentAfter, mintFence } from './lease-rules.ts'
 import type { StoreMoment } from './lease-rules.ts'
 import type {
   ClaimAnswer,
@@ -129,7 +129,7 @@ export function refreshRun(
   if (row === null || run === null || run.token !== request.token || run.expiresAt <= now) {
     return step({ outcome: 'lost' })
   }
-  const expiresAt = Math.max(run.expiresAt, now + request.ttlMs)
+  const expiresAt = Math.max(run.expiresAt, momentAfter(now, request.ttlMs))
   const answer: RunRefreshAnswer = { outcome: 'held', remainingMs: expiresAt - now, stop: run.stop }
   return step(answer, { ...row, run: { ...run, expiresAt } })
 }
@@ -192,7 +192,7 @@ function createTask(
     generation: 1,
     definition,
     registeredAt: now,
-    attendedUntil: now + attendMs,
+    attendedUntil: momentAfter(now, attendMs),
     pausedBy: null,
     run: null,
     requests: [],
@@ -206,7 +206,7 @@ function attend(row: TaskRow, request: RegisterRequest, now: number): TaskStep<R
   const isRedefined = request.starting && row.definition !== request.definition
   const answer: RegisterAnswer = { outcome: 'current', ...stateOf(row, now) }
   if (isFresh && !isRedefined) return step(answer)
-  const attendedUntil = Math.max(row.attendedUntil, now + request.attendMs)
+  const attendedUntil = Math.max(row.attendedUntil, momentAfter(now, request.attendMs))
   const definition = isRedefined ? request.definition : row.definition
   return step(answer, { ...row, attendedUntil, definition })
 }
@@ -222,7 +222,7 @@ function raise(row: TaskRow, request: RegisterRequest, now: number): TaskStep<Re
     former: [...row.former.filter((former) => former !== fingerprint), row.fingerprint].slice(-8),
     generation: row.generation + 1,
     definition,
-    attendedUntil: Math.max(row.attendedUntil, now + attendMs),
+    attendedUntil: Math.max(row.attendedUntil, momentAfter(now, attendMs)),
   }
   // A mark that stays has closed nothing, and the row of that slot says already what became of it.
   const missed = {
@@ -272,7 +272,7 @@ function takeOver(
 
 /** The same claim asks again, because its first answer was lost. */
 function rearmRun(row: TaskRow, run: RunRow, request: ClaimRequest, now: number): TaskStep<ClaimAnswer> {
-  const rearmed: RunRow = { ...run, expiresAt: Math.max(run.expiresAt, now + request.ttlMs) }
+  const rearmed: RunRow = { ...run, expiresAt: Math.max(run.expiresAt, momentAfter(now, request.ttlMs)) }
   const next: TaskRow = { ...row, run: rearmed }
   return step({ outcome: run.attempt > 1 ? 'takeover' : 'granted', ...granted(next, rearmed, now) }, next)
 }
@@ -309,7 +309,7 @@ function startRun(
 ): RunRow {
   const { token, holder, ttlMs } = request
   const fence = mintFence(previous, moment)
-  return { slot, attempt, token, fence, holder, expiresAt: moment.now + ttlMs, stop: null }
+  return { slot, attempt, token, fence, holder, expiresAt: momentAfter(moment.now, ttlMs), stop: null }
 }
 
 function startedRow(task: string, run: RunRow, after: number, gap: string, now: number): LogChange {
