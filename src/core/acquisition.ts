@@ -70,7 +70,7 @@ export class Acquisition {
         case 'held':
           return { kind: 'held', remainingMs: answer.remainingMs }
         case 'spent':
-          this.#token = mintToken()
+          this.#replaceToken()
           break
         case 'failed':
           return { kind: 'unavailable', error: this.#unavailable(answer.error), final: isFinal(answer.error) }
@@ -148,9 +148,12 @@ export class Acquisition {
   }
 
   async #giveUpToken(): Promise<void> {
-    const { context, abandonments } = this.#desk
-    await giveBack(context, this.#storedKey, this.#token)
-    abandonments.followUp(this.#storedKey, this.#token, this.#unsettled)
+    await giveBack(this.#desk.context, this.#storedKey, this.#token)
+    this.#replaceToken()
+  }
+
+  #replaceToken(): void {
+    this.#desk.abandonments.followUp(this.#storedKey, this.#token, this.#unsettled)
     this.#unsettled = []
     this.#token = mintToken()
   }

@@ -101,5 +101,7 @@ export function onEvent<Name extends LeaseholdEventName>(
 ): () => void {
   const handler = (message: unknown): void => listener(message as LeaseholdEvents[Name])
   channel(name).subscribe(handler)
-  return () => void channel(name).unsubscribe(handler)
+  return () => {
+    channel(name).unsubscribe(handler)
+  }
 }

@@ -2,7 +2,13 @@ import type { ScanPage, ScanRequest } from '../driver/lock-driver.ts'
 import { Acquisition, type AcquisitionDesk } from './acquisition.ts'
 import { heldInChain, runInside } from './ambient.ts'
 import { publish } from './channels.ts'
-import { ClosedError, InvalidOptionError, LeaseLostError, ReentrantAcquireError } from './errors.ts'
+import {
+  ClosedError,
+  InvalidOptionError,
+  type LeaseholdError,
+  LeaseLostError,
+  ReentrantAcquireError,
+} from './errors.ts'
 import { FenceLedger } from './fence-ledger.ts'
 import { Abandonments } from './give-back.ts'
 import { isLeaseOf, type Lease, loseLease } from './lease.ts'
@@ -76,7 +82,8 @@ export class LockService {
   readonly #wakeUps: WakeUps
   readonly #room: WaitingRoom
   readonly #held = new Set<Lease>()
-  readonly #acquiring = new Set<Promise<unknown>>()
+  /** What has to end before the session can be closed. */
+  readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
   #lastPurge: number
 
@@ -260,7 +267,7 @@ export class LockService {
       )
     }
     const { session, options: service } = this.#context
-    const request = { key: toStoredKey('key', key), fence, immediate: immediate === true }
+    const request = { key: toStoredKey('key', key), fence, immediate }
     const answer = await askStore(
       this.#context,
       `force the release of ${JSON.stringify(key)}`,
@@ -301,7 +308,7 @@ export class LockService {
     const leases = [...this.#held]
     for (const lease of leases) loseLease(lease, 'closed')
     await Promise.all(leases.map((lease) => lease.release()))
-    await Promise.allSettled(this.#acquiring)
+    await Promise.allSettled(this.#underWay)
     this.#abandonments.close()
     await Promise.all([refreshes.idle(), releases.idle(), this.#wakeUps.close()])
     await session.close()
@@ -310,9 +317,9 @@ export class LockService {
   async #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
     const { signal } = options
     const acquiring: Promise<Lease | null> = this.#acquireWithin(key, storedKey, options).finally(() =>
-      this.#acquiring.delete(acquiring),
+      this.#underWay.delete(acquiring),
     )
-    this.#acquiring.add(acquiring)
+    this.#underWay.add(acquiring)
     if (signal === null) return acquiring
     return untilAborted(signal, acquiring, (lease) => lease?.release())
   }
@@ -325,22 +332,22 @@ export class LockService {
     const { clock } = this.#context.options
     const { waitMs, waitStepMs, signal } = options
     const acquisition = new Acquisition(this.#desk, key, storedKey, options)
-    const startedAt = clock.monotonic()
+    const waitEndsAt = clock.monotonic() + waitMs
     let lease: Lease | null = null
     try {
+      let failure: LeaseholdError | null = null
       if (waitMs === 0 || !this.#room.hasLine(storedKey)) {
         const first = await acquisition.attempt(0)
         if (first.kind === 'granted') lease = first.lease
-        else if (first.kind === 'unavailable' && (first.final || waitMs === 0)) throw first.error
+        if (first.kind === 'unavailable') failure = first.error
+        if (first.kind === 'unavailable' && first.final) throw first.error
       }
-      const leftMs = waitMs - (clock.monotonic() - startedAt)
-      if (lease === null && waitMs > 0) {
+      const leftMs = waitEndsAt - clock.monotonic()
+      if (lease === null && leftMs > 0) {
         this.#assertOpen()
-        lease = await this.#room.wait(storedKey, acquisition, {
-          waitMs: Math.max(0, leftMs),
-          waitStepMs,
-          signal,
-        })
+        lease = await this.#room.wait(storedKey, acquisition, { waitMs: leftMs, waitStepMs, signal, failure })
+      } else if (failure !== null) {
+        throw failure
       }
       return lease === null ? null : await this.#keep(lease)
     } finally {
@@ -372,7 +379,12 @@ export class LockService {
     if (this.#closing !== undefined || now - this.#lastPurge < Math.max(10_000, retentionMs / 2)) return
     this.#lastPurge = now
     const request = { retentionMs, limit: 1_000 }
-    session.locks.purge(request, { attempt: 1, lockedRows: 'skip' }).catch(() => {})
+    const purging: Promise<unknown> = askStore(this.#context, 'purge', (call) =>
+      session.locks.purge(request, call),
+    )
+      .catch(() => {})
+      .finally(() => this.#underWay.delete(purging))
+    this.#underWay.add(purging)
   }
 
   #assertOpen(): void {

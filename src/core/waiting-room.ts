@@ -15,6 +15,8 @@ export interface WaitOptions {
   readonly waitMs: number
   readonly waitStepMs: number
   readonly signal: AbortSignal | null
+  /** What the try before the wait failed with; null if it said that the key is held. */
+  readonly failure: LeaseholdError | null
 }
 
 /** The longest sleep of a waiter whom a release would wake: a message can be lost, once in a long while. */
@@ -28,8 +30,8 @@ const longestRetry = 1_000
 /** The waiters of one key in this process, in order. Only the first one asks the store. */
 interface Line {
   readonly waiters: Waiter[]
-  /** What the first one last failed with; null once the store has answered again. */
-  failure: LeaseholdError | null
+  /** What the first one last failed with; null if the store answered. `undefined` before it has asked. */
+  failure: LeaseholdError | null | undefined
 }
 
 /** Where acquires wait: one line for each key, so that a key costs one waiter per process, however many want it. */
@@ -72,7 +74,8 @@ export class WaitingRoom {
       const lease = await this.#askUntilGranted(line, waiter, acquisition, options)
       if (lease !== null) return lease
       if (this.#closed) throw new ClosedError('The LockService was closed while this acquire was waiting.')
-      if (line.failure !== null) throw line.failure
+      const failure = line.failure === undefined ? options.failure : line.failure
+      if (failure !== null) throw failure
       return null
     } finally {
       waiter.leave()
@@ -124,7 +127,7 @@ export class WaitingRoom {
 
   #join(key: string): Line {
     let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, (line = { waiters: [], failure: null }))
+    if (line === undefined) this.#lines.set(key, (line = { waiters: [], failure: undefined }))
     return line
   }
 
