@@ -16,11 +16,13 @@ export interface ServerBroker {
   close(): Promise<void>
 }
 
-const starters: Record<Store, () => Promise<Server>> = { redis: startRedis, postgres: startPostgres }
+type StartableServer = Pick<Server, 'url' | 'close'>
+
+const servers: Record<Store, () => Promise<StartableServer>> = { redis: startRedis, postgres: startPostgres }
 
 /** Starts each server when the first test file asks for it, in the process that outlives all test files. */
-export async function startBroker(): Promise<ServerBroker> {
-  const started = new Map<Store, Promise<Server>>()
+export async function startBroker(starters = servers): Promise<ServerBroker> {
+  const started = new Map<Store, Promise<StartableServer>>()
   const missing = new Set<string>()
 
   const answer = async (store: Store): Promise<BrokerAnswer> => {
@@ -49,8 +51,8 @@ export async function startBroker(): Promise<ServerBroker> {
     close: async () => {
       http.close()
       const settled = await Promise.allSettled(started.values())
-      const servers = settled.filter((outcome) => outcome.status === 'fulfilled')
-      await Promise.all(servers.map((outcome) => outcome.value.close()))
+      const running = settled.filter((outcome) => outcome.status === 'fulfilled')
+      await Promise.all(running.map((outcome) => outcome.value.close()))
     },
   }
 }

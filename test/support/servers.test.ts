@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
+import { isAlive } from '../../scripts/is-alive.mjs'
 import { startPostgres, startRedis } from './servers.ts'
 import { freshPostgresUrl, isAvailable, postgresUrl, redisUrl } from './stores.ts'
 
@@ -78,4 +81,25 @@ describe.skipIf(!(await isAvailable('postgres')))('a PostgreSQL server of a test
     expect(new URL(one).host).toBe(new URL(await postgresUrl()).host)
     expect(one).not.toBe(other)
   })
+})
+
+const bothAreHere = (await isAvailable('redis')) && (await isAvailable('postgres'))
+
+describe.skipIf(!bothAreHere || process.platform !== 'linux')('a server whose starter is killed', () => {
+  it.each(['redis', 'postgres'])(
+    'ends with it, as SIGKILL leaves no time to clear up (%s)',
+    async (store) => {
+      const program = `
+      const { ${store === 'redis' ? 'startRedis' : 'startPostgres'}: start } = await import('./scripts/servers/${store}.mjs')
+      process.stdout.write(String((await start()).pid))
+      setInterval(() => {}, 1_000)`
+      const starter = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const [pid] = (await once(starter.stdout, 'data')) as [Buffer]
+      expect(isAlive(Number(pid))).toBe(true)
+      starter.kill('SIGKILL')
+      await expect.poll(() => isAlive(Number(pid)), { timeout: 10_000 }).toBe(false)
+    },
+  )
 })
