@@ -46,7 +46,7 @@ interface Connection {
  * const locks = await connect(process.env.LEASEHOLD_URL)
  */
 export async function connect(
-  url: string | undefined = undefined,
+  url?: string,
   options: ConnectOptions = {},
 ): Promise<LockService> {
   const { client, ...service } = options
