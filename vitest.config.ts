@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
@@ -16,6 +17,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     include: ['test/**/*.test.ts'],
     pool: 'forks',
+    // Most tests wait for a store or a timer: a small machine runs two files at a time as well.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 20_000,
     hookTimeout: 30_000,
     restoreMocks: true,
