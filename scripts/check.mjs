@@ -51,7 +51,7 @@ const steps = [
   },
   { name: 'lint', command: () => [bin('oxlint', 'bin/oxlint'), '--deny-warnings'] },
   { name: 'unused code and dependencies', command: () => [bin('knip', 'bin/knip.js'), '--no-progress'] },
-  { name: 'size budgets', command: () => [bin('size-limit', 'bin.js')], isShown: true },
+  { name: 'size budgets', command: () => ['scripts/checks/sizes.mjs'], isShown: true },
   {
     name: 'package.json of the package (publint)',
     command: () => [bin('publint', 'src/cli.js'), 'run', tarball(), '--strict'],
