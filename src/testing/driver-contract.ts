@@ -1,0 +1,59 @@
+import type { ContractBehaviour, ContractStore, ContractSubject } from './contract-subject.ts'
+import { meets } from './contract-subject.ts'
+import { behaviours } from './contract/behaviours.ts'
+import { statedAbilities } from './contract/abilities.ts'
+
+/**
+ * The contract of `LockDriver` and `TaskDriver` as behaviours to run: those that apply to this subject, in a fixed
+ * order. They know no test framework; {@link runDriverContract} hands them to one.
+ *
+ * @example
+ * ```ts
+ * const store = await subject.open()
+ * for (const behaviour of driverContract(subject)) await behaviour.run(store)
+ * await store.close()
+ * ```
+ */
+export function driverContract(subject: ContractSubject): readonly ContractBehaviour[] {
+  return [...statedAbilities(subject.expects), ...behaviours].filter((behaviour) =>
+    behaviour.requires.every((requirement) => meets(subject.expects, requirement)),
+  )
+}
+
+/** The three functions that vitest, jest and `node:test` (there `afterAll` is called `after`) have in common. */
+export interface ContractRunner {
+  describe(name: string, body: () => void): unknown
+  it(name: string, body: () => Promise<void>): unknown
+  afterAll(body: () => Promise<void>): unknown
+}
+
+/**
+ * Declares the whole contract as tests, one `describe` per group. The store is opened by the first test that runs and
+ * closed after the last. Answers how many behaviours were declared.
+ *
+ * @example
+ * ```ts
+ * import { afterAll, describe, it } from 'vitest'
+ * runDriverContract(subject, { describe, it, afterAll })
+ * ```
+ */
+export function runDriverContract(subject: ContractSubject, runner: ContractRunner): number {
+  const contract = driverContract(subject)
+  let opened: Promise<ContractStore> | undefined
+  runner.describe(`driver contract: ${subject.name}`, () => {
+    for (const group of new Set(contract.map((behaviour) => behaviour.group))) {
+      runner.describe(group, () => {
+        for (const behaviour of contract) {
+          if (behaviour.group !== group) continue
+          runner.it(behaviour.name, async () => behaviour.run(await (opened ??= subject.open())))
+        }
+      })
+    }
+    runner.afterAll(async () => {
+      // A store that did not open has failed every test already.
+      const store = await opened?.catch(() => undefined)
+      await store?.close()
+    })
+  })
+  return contract.length
+}
