@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DriverFault } from '../../core/errors.ts'
 import type { FailedAnswer } from '../../driver/driver.ts'
@@ -110,30 +110,33 @@ const rightsAdvice =
   'Its user needs write access to the file and to its directory: SQLite keeps the -wal and -shm files beside it.'
 
 function cannotOpen(error: unknown, path: FilePath): DriverFault {
-  const advice = path === null ? rightsAdvice : openAdvice(path)
-  if (advice !== null) {
-    return new DriverFault('unusable', `SQLite cannot open the database${at(path)}. ${advice}`, {
-      cause: error,
-    })
+  if (path !== null && areFilesExhausted(dirname(path))) {
+    const message = `SQLite cannot open the database${at(path)}: too many files are open.`
+    return new DriverFault('not-sent', message, { cause: error })
   }
-  // The rights are there, so it is something that passes, such as too many open files.
-  return new DriverFault('not-sent', `SQLite cannot open the database${at(path)} now.`, { cause: error })
+  const advice = path === null ? rightsAdvice : openAdvice(path)
+  return new DriverFault('unusable', `SQLite cannot open the database${at(path)}. ${advice}`, {
+    cause: error,
+  })
 }
 
-/** What stands in the way of opening the file, or null if nothing seems to. */
-function openAdvice(path: string): string | null {
-  const directory = dirname(path)
-  const found = statSync(directory, { throwIfNoEntry: false })
-  if (found === undefined || !found.isDirectory()) return `Create the directory ${directory} first.`
-  const file = statSync(path, { throwIfNoEntry: false })
-  if (file?.isDirectory()) return 'This is a directory: give the path of a file.'
+/** SQLite says no more than "unable to open", and this reason for it passes. */
+function areFilesExhausted(directory: string): boolean {
   try {
-    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK)
-    if (file !== undefined) accessSync(path, constants.R_OK | constants.W_OK)
-    return null
-  } catch {
-    return rightsAdvice
+    closeSync(openSync(directory, 'r'))
+    return false
+  } catch (error) {
+    return ['EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '')
   }
+}
+
+function openAdvice(path: string): string {
+  const directory = statSync(dirname(path), { throwIfNoEntry: false })
+  if (directory === undefined || !directory.isDirectory())
+    return `Create the directory ${dirname(path)} first.`
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    return 'It is a directory: give the path of a file.'
+  return rightsAdvice
 }
 
 function at(path: FilePath): string {
@@ -179,5 +182,5 @@ function resultCode(error: unknown): string | null {
 }
 
 function isClosed(error: unknown): boolean {
-  return /(database|connection) is not open/.test(messageOf(error))
+  return /is not open|has been finalized/.test(messageOf(error))
 }

@@ -69,13 +69,13 @@ export function sqliteDriver(options: SqliteDriverOptions): Driver {
   let sessions = 0
   return {
     name: 'sqlite',
-    // A batch is one stretch of synchronous work: 250 items keep the event loop for a few milliseconds.
+    // A batch is one stretch of synchronous work: 100 items keep the event loop for 1 ms, or 4 in a table of 100,000.
     abilities: {
       push: false,
       clock: 'host',
       reach: isAlone ? 'process' : 'host',
       minTtlMs: 1,
-      maxBatch: 250,
+      maxBatch: 100,
     },
     open(namespace) {
       let isOpen = true
