@@ -9,6 +9,13 @@ import { memoryDriver } from './drivers/memory/index.ts'
 export class LockService extends CoreLockService {
   /** @throws InvalidOptionError */
   constructor(options: LockServiceOptions = {}) {
-    super(options.driver === undefined ? { ...options, driver: memoryDriver() } : options)
+    super(lacksDriver(options) ? { ...options, driver: memoryDriver() } : options)
   }
+}
+
+/** What is no options object at all is left for the core to refuse. */
+function lacksDriver(options: LockServiceOptions): boolean {
+  return (
+    typeof options === 'object' && options !== null && !Array.isArray(options) && options.driver === undefined
+  )
 }

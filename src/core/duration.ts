@@ -1,4 +1,4 @@
-import { InvalidOptionError } from './errors.ts'
+import { InvalidOptionError, quoted } from './errors.ts'
 
 /** A length of time in text: `'500ms'`, `'5s'`, `'15m'`, `'24h'`, `'7d'`; decimals are allowed (`'1.5s'`). */
 export type DurationString = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -67,7 +67,16 @@ function describeRange({ min, max }: DurationRange): string {
     : `between ${formatDuration(min)} and ${formatDuration(max)}`
 }
 
-function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value)
-  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+/** A value that was refused, for messages: short, and without running code of its own. */
+export function shown(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return quoted(value)
+    case 'object':
+      return value === null ? 'null' : 'an object'
+    case 'function':
+      return 'a function'
+    default:
+      return String(value)
+  }
 }

@@ -256,18 +256,23 @@ export class LockService {
    * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
    */
   async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReleaseOutcome> {
-    refuseUnknown('forceRelease', options, ['fence', 'immediate'])
-    const { immediate = false, fence = (await this.peek(key))?.fence } = options
     this.#assertOpen()
-    if (fence === undefined) return 'free'
-    if (!Number.isSafeInteger(fence)) {
+    const storedKey = toStoredKey('key', key)
+    refuseUnknown('forceRelease', options, ['fence', 'immediate'])
+    const { immediate = false } = options
+    if (typeof immediate !== 'boolean') {
+      throw new InvalidOptionError('immediate', 'immediate must be true or false.')
+    }
+    if (options.fence !== undefined && !Number.isSafeInteger(options.fence)) {
       throw new InvalidOptionError(
         'fence',
         'fence must be the fence of the lease to free, as peek() shows it.',
       )
     }
+    const fence = options.fence ?? (await this.peek(key))?.fence
+    if (fence === undefined) return 'free'
     const { session, options: service } = this.#context
-    const request = { key: toStoredKey('key', key), fence, immediate }
+    const request = { key: storedKey, fence, immediate }
     const answer = await askStore(
       this.#context,
       `force the release of ${JSON.stringify(key)}`,

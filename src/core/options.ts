@@ -1,6 +1,6 @@
 import type { Driver } from '../driver/driver.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { type Duration, formatDuration, parseDuration, year } from './duration.ts'
+import { type Duration, type DurationRange, formatDuration, parseDuration, shown, year } from './duration.ts'
 import { safetyMargin } from './deadline.ts'
 import { DriverMissingError, InvalidOptionError } from './errors.ts'
 import { toStoredKey } from './stored-key.ts'
@@ -105,7 +105,8 @@ const serviceOptionNames = [
   'random',
 ] as const
 
-const day = 86_400_000
+const hour = 3_600_000
+const day = 24 * hour
 const defaultTtlMs = 30_000
 
 /** @throws InvalidOptionError, DriverMissingError */
@@ -117,11 +118,21 @@ export function resolveLockServiceOptions(options: LockServiceOptions): Resolved
       'No lock driver is configured. Pass one, such as redisDriver(client) from leasehold/redis, or use connect(url).',
     )
   }
-  if (typeof driver.open !== 'function') {
+  if (
+    typeof driver.open !== 'function' ||
+    typeof driver.abilities !== 'object' ||
+    driver.abilities === null
+  ) {
     throw new InvalidOptionError(
       'driver',
-      'driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got something without open().',
+      `driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities.`,
     )
+  }
+  if (!isClock(clock)) {
+    throw new InvalidOptionError('clock', 'clock must have the functions monotonic, wall and setTimer.')
+  }
+  if (typeof random !== 'function') {
+    throw new InvalidOptionError('random', 'random must be a function that returns numbers from 0 to 1.')
   }
   const lease = pick(options, leaseOptionNames)
   const { requestTimeoutMs } = resolveLeaseOptions(lease, driver)
@@ -131,7 +142,7 @@ export function resolveLockServiceOptions(options: LockServiceOptions): Resolved
     storedNamespace: toStoredKey('namespace', namespace),
     lease,
     requestTimeoutMs,
-    retentionMs: parseDuration('retention', options.retention ?? 60_000, { min: 0, max: day }),
+    retentionMs: given('retention', options.retention, 60_000, { min: 0, max: day }),
     clock,
     random,
   }
@@ -152,7 +163,7 @@ export function resolveAcquireOptions(
   }
   return {
     ...resolveLeaseOptions(merge(service.lease, options), service.driver),
-    waitMs: parseDuration('wait', options.wait ?? 0, { min: 0, max: Infinity }),
+    waitMs: given('wait', options.wait, 0, { min: 0, max: Infinity }),
     signal,
     label,
   }
@@ -170,10 +181,7 @@ export function resolveRunOptions(options: RunOptions): {
     throw new InvalidOptionError('onLocked', 'onLocked must be a function.')
   }
   if (onLost !== 'return' && onLost !== 'reject') {
-    throw new InvalidOptionError(
-      'onLost',
-      `onLost must be 'return' or 'reject'; got ${JSON.stringify(onLost)}.`,
-    )
+    throw new InvalidOptionError('onLost', `onLost must be 'return' or 'reject'; got ${shown(onLost)}.`)
   }
   return { acquire: pick(options, acquireOptionNames), onLocked, onLost }
 }
@@ -181,22 +189,16 @@ export function resolveRunOptions(options: RunOptions): {
 /** @throws InvalidOptionError */
 export function resolveLeaseOptions(options: LeaseOptions, driver: Driver): ResolvedLeaseOptions {
   const minTtlMs = Math.max(100, driver.abilities.minTtlMs)
-  const ttlMs = parseDuration('ttl', options.ttl ?? Math.max(defaultTtlMs, minTtlMs), {
-    min: minTtlMs,
-    max: year,
-  })
+  const ttlMs = given('ttl', options.ttl, Math.max(defaultTtlMs, minTtlMs), { min: minTtlMs, max: year })
   return {
     ttlMs,
-    heartbeatMs: resolveHeartbeat(options.heartbeat ?? true, ttlMs),
-    maxLifetimeMs: parseDuration('maxLifetime', options.maxLifetime ?? Math.max(day, ttlMs), {
+    heartbeatMs: resolveHeartbeat(options.heartbeat, ttlMs),
+    maxLifetimeMs: given('maxLifetime', options.maxLifetime, Math.max(day, ttlMs), {
       min: ttlMs,
       max: year,
     }),
-    waitStepMs: parseDuration('waitStep', options.waitStep ?? 100, { min: 1, max: day / 24 }),
-    requestTimeoutMs: parseDuration('requestTimeout', options.requestTimeout ?? 5_000, {
-      min: 10,
-      max: day / 24,
-    }),
+    waitStepMs: given('waitStep', options.waitStep, 100, { min: 1, max: hour }),
+    requestTimeoutMs: given('requestTimeout', options.requestTimeout, 5_000, { min: 10, max: hour }),
   }
 }
 
@@ -205,7 +207,20 @@ export function resolveExtension(duration: Duration): number {
   return parseDuration('duration', duration, { min: 100, max: year })
 }
 
-function resolveHeartbeat(heartbeat: boolean | Duration, ttlMs: number): number | null {
+/** Only undefined counts as not given: null is a mistake that a default would hide. */
+function given(option: string, value: Duration | undefined, preset: number, range: DurationRange): number {
+  return parseDuration(option, value === undefined ? preset : value, range)
+}
+
+function isClock(clock: Partial<Clock> | null): boolean {
+  return (
+    typeof clock?.monotonic === 'function' &&
+    typeof clock.wall === 'function' &&
+    typeof clock.setTimer === 'function'
+  )
+}
+
+function resolveHeartbeat(heartbeat: boolean | Duration = true, ttlMs: number): number | null {
   if (heartbeat === false) return null
   if (heartbeat === true) return ttlMs / 3
   const longest = Math.floor(ttlMs - 2 * safetyMargin(ttlMs))
@@ -221,7 +236,7 @@ function resolveHeartbeat(heartbeat: boolean | Duration, ttlMs: number): number 
 
 /** Refuses misspelt options, which would otherwise silently do nothing. @throws InvalidOptionError */
 export function refuseUnknown(what: string, options: object, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new InvalidOptionError('options', `The options of ${what} must be an object.`)
   }
   for (const name of Object.keys(options)) {
