@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { loadSqliteLibrary } from './clients.ts'
@@ -32,7 +33,9 @@ export interface SqliteCommonOptions extends SqliteTableOptions {
 export interface SqlitePathOptions extends SqliteCommonOptions {
   /**
    * The file, relative to the working directory; it is created, its directory is not. All processes that share it run
-   * on one host, and the file lies on a local disk. `':memory:'` is a store for this driver alone.
+   * on one host, and the file lies on a local disk. `':memory:'` is a store for this driver alone. If your application
+   * opens the same file by itself, give a `database` instead, made with the library that the application uses: two
+   * libraries on one file in one process undo each other's file locks.
    */
   readonly path: string
 }
@@ -40,8 +43,7 @@ export interface SqlitePathOptions extends SqliteCommonOptions {
 export interface SqliteDatabaseOptions extends SqliteCommonOptions {
   /**
    * A database that you opened, of better-sqlite3 or `node:sqlite`. It is never closed here, and its settings are put
-   * back after each call. Your own transactions on it hold up every lease, so keep them short; a `path` costs one
-   * connection and is free of that.
+   * back after each call. Transactions that you leave open on it hold up every lease: make a connection just for this.
    */
   readonly database: SqliteDatabase
 }
@@ -138,10 +140,10 @@ function resolveSource({ path, database }: Partial<SqlitePathOptions & SqliteDat
       'database must be a Database of better-sqlite3 or a DatabaseSync of node:sqlite.',
     )
   }
-  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
-    throw new InvalidOptionError('path', "path must be the path of a file, or ':memory:'.")
+  if (typeof path !== 'string' || path === '' || path.includes('\0') || path.startsWith('file:')) {
+    throw new InvalidOptionError('path', "path must be the plain path of a file, not a URL, or ':memory:'.")
   }
-  return { kind: 'path', path, library: loadSqliteLibrary() }
+  return { kind: 'path', path: isInMemory(path) ? path : resolve(path), library: loadSqliteLibrary() }
 }
 
 function isDatabase(value: SqliteDatabase): boolean {

@@ -26,7 +26,7 @@ export function openSource(source: SqliteSource): OpenedDatabase {
 
 /** True for a database without a file that others could open or delete. */
 export function isInMemory(path: string): boolean {
-  return path === ':memory:' || path.startsWith('file:')
+  return path === ':memory:'
 }
 
 function openPath(path: string, library: SqliteLibrary): OpenedDatabase {
@@ -70,6 +70,10 @@ function notSynchronous(): DriverFault {
 
 /** Device and inode: they tell whether a path still names the file that was opened. */
 function identityOf(path: string): string {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined ? 'none' : `${found.dev}:${found.ino}`
+  try {
+    const { dev, ino } = statSync(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return 'none'
+  }
 }

@@ -100,6 +100,7 @@ test.for<[string, unknown]>([
   ['both', { path: 'x', database: { exec() {}, prepare() {}, close() {} } }],
   ['an empty path', { path: '' }],
   ['a path with NUL', { path: 'a\0b' }],
+  ['a URL', { path: 'file:locks.db' }],
   ['a number', { path: 7 }],
   ['a promise', { database: Promise.resolve() }],
   ['a null database', { database: null }],

@@ -74,3 +74,10 @@ test('four processes that cycle one key never overlap, and their fences rise', a
     expect(next.fence).toBeGreaterThan(hold.fence)
   }
 })
+
+test('without a SQLite library the driver is not made, and the error says what to install', async () => {
+  const worker = await startWorker()
+  const { code, message } = await worker.obey({ kind: 'do-without', path: freshPath() }, 'refused')
+  expect(code).toBe('DRIVER_MISSING')
+  expect(message).toContain('npm install better-sqlite3')
+})

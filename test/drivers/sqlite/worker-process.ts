@@ -1,5 +1,7 @@
 // A process of its own that uses a SQLite file: bundled and started by processes.ts, told what to do by messages.
+import { tmpdir } from 'node:os'
 import { DriverFault } from '../../../src/core/errors.ts'
+import type { DriverMissingError } from '../../../src/core/errors.ts'
 import type { CallOptions, DriverSession } from '../../../src/driver/index.ts'
 import { sqliteDriver } from '../../../src/drivers/sqlite/index.ts'
 
@@ -10,10 +12,13 @@ export type Order =
   | { readonly kind: 'hold'; readonly path: string; readonly key: string; readonly ttlMs: number }
   /** Takes and releases the key over and over. */
   | { readonly kind: 'cycle'; readonly path: string; readonly key: string; readonly rounds: number }
+  /** Makes a driver in a directory and on a Node.js without any SQLite library. */
+  | { readonly kind: 'do-without'; readonly path: string }
 
 export type Report =
   | { readonly kind: 'ready' }
   | { readonly kind: 'created' }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
   | { readonly kind: 'holding'; readonly fence: number }
   | { readonly kind: 'cycled'; readonly holds: readonly Hold[]; readonly retries: number }
 
@@ -34,6 +39,7 @@ process.on('message', (order: Order) => {
 report({ kind: 'ready' })
 
 async function obey(order: Order): Promise<Report> {
+  if (order.kind === 'do-without') return doWithout(order.path)
   const session = sqliteDriver({ path: order.path }).open('test')
   switch (order.kind) {
     case 'create':
@@ -55,6 +61,18 @@ async function obey(order: Order): Promise<Report> {
       await session.close()
       return { kind: 'cycled', holds, retries }
     }
+  }
+}
+
+function doWithout(path: string): Report {
+  process.getBuiltinModule = () => undefined
+  process.chdir(tmpdir())
+  try {
+    sqliteDriver({ path })
+    throw new Error('A SQLite library was found.')
+  } catch (error) {
+    const { code, message } = error as DriverMissingError
+    return { kind: 'refused', code, message }
   }
 }
 
