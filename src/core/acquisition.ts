@@ -6,6 +6,7 @@ import {
   DriverFault,
   FenceUnsafeError,
   type LeaseholdError,
+  messageOf,
   StoreUnavailableError,
   StoreUnusableError,
 } from './errors.ts'
@@ -165,7 +166,7 @@ export class Acquisition {
 
   #unavailable(cause: unknown): LeaseholdError {
     const key = JSON.stringify(this.#key.slice(0, 100))
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     if (isFinal(cause)) {
       return new StoreUnusableError(`${key} cannot be acquired: ${reason}`, { cause })
     }

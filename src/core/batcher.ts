@@ -1,6 +1,6 @@
 import type { CallOptions } from '../driver/driver.ts'
 import { type Clock, type Moment, momentOf, type Timer } from './clock.ts'
-import { DriverFault } from './errors.ts'
+import { DriverFault, messageOf } from './errors.ts'
 
 /** One call of a driver verb. */
 export type SendBatch<Request, Answer> = (
@@ -15,13 +15,13 @@ export interface BatcherOptions<Request, Answer> {
   /** What may be only once in a batch and in the air. */
   readonly keyOf: (request: Request) => string
   readonly maxBatch: number
-  /** How many batches may be in the air at once; what comes meanwhile is joined into the next one. */
+  /** How many batches of one lane may be in the air at once; what comes meanwhile is joined into the next one. */
   readonly maxInFlight: number
 }
 
-/** How one item is to be sent. Items that differ in this never share a batch. */
+/** How one item is to be sent. */
 export interface ItemOptions extends CallOptions {
-  /** How long the item's batch may be in the air before its outcome counts as unknown. */
+  /** How long to wait for the answer, in the queue and in the air together, before the outcome counts as unknown. */
   readonly timeoutMs: number
 }
 
@@ -42,77 +42,105 @@ export type Sent<Answer> =
 
 interface Item<Request, Answer> {
   readonly request: Request
+  readonly key: string
   readonly options: ItemOptions
+  readonly lane: string
+  readonly expiresAt: number
   readonly resolve: (sent: Sent<Answer>) => void
+  /** The batch that it travels in; undefined while it is queued. */
+  flight: Flight | undefined
+  done: boolean
+}
+
+/** A batch in the air. It gives its place up when each of its items was answered or given up. */
+interface Flight {
+  readonly lane: string
+  openItems: number
+  timer: Timer | undefined
 }
 
 /**
  * Joins the calls of one tick, and what queues up behind batches in the air, into few batches. A lone caller waits for
  * nothing: its batch leaves at the end of the current tick. A key is at most once in the air; the next call for it
  * goes into a later batch.
+ *
+ * First tries and repeated ones, and those that wait for locked rows, travel in lanes of their own: a repeated try must
+ * not queue up behind the calls whose hanging made it necessary. Every item is given up at its own timeout, wherever
+ * it is by then.
  */
 export class Batcher<Request, Answer> {
   readonly #options: BatcherOptions<Request, Answer>
   readonly #keysInAir = new Set<string>()
-  readonly #flights = new Set<Promise<void>>()
+  readonly #inAir = new Map<string, number>()
   #queue: Item<Request, Answer>[] = []
-  #inAir = 0
+  #queueTimer: Timer | undefined
   #departureScheduled = false
+  #idlers: (() => void)[] = []
 
   constructor(options: BatcherOptions<Request, Answer>) {
     this.#options = options
   }
 
   submit(request: Request, options: ItemOptions): Promise<Sent<Answer>> {
+    const { clock, keyOf } = this.#options
     return new Promise((resolve) => {
-      this.#queue.push({ request, options, resolve })
+      this.#queue.push({
+        request,
+        key: keyOf(request),
+        options,
+        lane: `${options.attempt > 1 ? 'again' : 'first'} ${options.lockedRows}`,
+        expiresAt: clock.monotonic() + options.timeoutMs,
+        resolve,
+        flight: undefined,
+        done: false,
+      })
       this.#scheduleDeparture()
     })
   }
 
   /** Resolves when nothing is queued or in the air any more; calls that hang count as ended at their timeout. */
   async idle(): Promise<void> {
-    while (this.#queue.length > 0 || this.#flights.size > 0) {
-      await (this.#flights.size > 0
-        ? Promise.all(this.#flights)
-        : new Promise<void>((done) => process.nextTick(done)))
-    }
+    if (this.#isIdle) return
+    await new Promise<void>((resolve) => this.#idlers.push(resolve))
+  }
+
+  get #isIdle(): boolean {
+    return this.#queue.length === 0 && this.#inAir.size === 0
   }
 
   /** After the promise jobs of this tick, so that a hundred callers that continue at once leave together. */
   #scheduleDeparture(): void {
-    if (this.#departureScheduled || this.#inAir >= this.#options.maxInFlight) return
+    if (this.#departureScheduled) return
     this.#departureScheduled = true
     process.nextTick(() => {
       this.#departureScheduled = false
-      while (this.#inAir < this.#options.maxInFlight && this.#depart());
+      while (this.#depart());
+      this.#watchQueue()
     })
   }
 
   /** Sends one batch of what may travel together; false if nothing may leave now. */
   #depart(): boolean {
     const batch = this.#takeBatch()
-    if (batch.length === 0) return false
-    this.#inAir++
-    const flight: Promise<void> = this.#fly(batch).finally(() => {
-      this.#flights.delete(flight)
-      this.#inAir--
-      for (const item of batch) this.#keysInAir.delete(this.#options.keyOf(item.request))
-      if (this.#queue.length > 0) this.#scheduleDeparture()
-    })
-    this.#flights.add(flight)
+    const lane = batch[0]?.lane
+    if (lane === undefined) return false
+    const flight: Flight = { lane, openItems: batch.length, timer: undefined }
+    this.#inAir.set(lane, (this.#inAir.get(lane) ?? 0) + 1)
+    for (const item of batch) item.flight = flight
+    const settled = this.#call(batch)
+    this.#watchFlight(flight, batch, settled)
     return true
   }
 
   #takeBatch(): Item<Request, Answer>[] {
+    const { maxBatch, maxInFlight } = this.#options
     const batch: Item<Request, Answer>[] = []
     const left: Item<Request, Answer>[] = []
     for (const item of this.#queue) {
-      const key = this.#options.keyOf(item.request)
-      const fits =
-        batch.length < this.#options.maxBatch && (batch[0] === undefined || mayShare(batch[0], item))
-      if (fits && !this.#keysInAir.has(key)) {
-        this.#keysInAir.add(key)
+      const fits = batch[0] === undefined || (batch[0].lane === item.lane && batch.length < maxBatch)
+      const hasPlace = (this.#inAir.get(item.lane) ?? 0) < maxInFlight
+      if (fits && hasPlace && !this.#keysInAir.has(item.key)) {
+        this.#keysInAir.add(item.key)
         batch.push(item)
       } else {
         left.push(item)
@@ -122,54 +150,106 @@ export class Batcher<Request, Answer> {
     return batch
   }
 
-  async #fly(batch: readonly Item<Request, Answer>[]): Promise<void> {
-    const { clock } = this.#options
-    const timeoutMs = batch[0]?.options.timeoutMs ?? 0
-    let timer: Timer | undefined
-    const timedOut = new Promise<'timed out'>((resolve) => {
-      timer = clock.setTimer(timeoutMs, () => resolve('timed out'), { keepAlive: true })
-    })
-    const ended = this.#callUntil(batch, clock.monotonic() + timeoutMs)
-    const first = await Promise.race([ended, timedOut])
+  /** Resolves an item, once. */
+  #finish(item: Item<Request, Answer>, sent: Sent<Answer>): void {
+    if (item.done) return
+    item.done = true
+    item.resolve(sent)
+    const { flight } = item
+    if (flight !== undefined) {
+      this.#keysInAir.delete(item.key)
+      if (--flight.openItems === 0) this.#land(flight)
+      if (this.#queue.length > 0) this.#scheduleDeparture()
+    }
+    if (this.#isIdle) for (const idler of this.#idlers.splice(0)) idler()
+  }
+
+  #land({ lane, timer }: Flight): void {
     timer?.cancel()
-    if (first !== 'timed out') return
-    const fault = new DriverFault('unknown', `The store did not answer within ${timeoutMs} ms.`)
-    for (const item of batch) item.resolve({ kind: 'failed', fault, settled: ended })
+    const left = (this.#inAir.get(lane) ?? 1) - 1
+    if (left > 0) this.#inAir.set(lane, left)
+    else this.#inAir.delete(lane)
+  }
+
+  /** Gives up what hangs for too long, item by item. */
+  #watchFlight(flight: Flight, batch: readonly Item<Request, Answer>[], settled: Promise<void>): void {
+    const open = batch.filter(({ done }) => !done)
+    if (open.length === 0) return
+    flight.timer = this.#atFirstExpiry(open, (late) => {
+      for (const item of late) {
+        const { timeoutMs } = item.options
+        const fault = new DriverFault('unknown', `The store did not answer within ${timeoutMs} ms.`)
+        this.#finish(item, { kind: 'failed', fault, settled })
+      }
+      this.#watchFlight(flight, batch, settled)
+    })
+  }
+
+  /** Gives up what cannot leave because other calls hang. */
+  #watchQueue(): void {
+    this.#queueTimer?.cancel()
+    this.#queueTimer = undefined
+    if (this.#queue.length === 0) return
+    this.#queueTimer = this.#atFirstExpiry(this.#queue, (late) => {
+      const lateItems = new Set(late)
+      this.#queue = this.#queue.filter((item) => !lateItems.has(item))
+      for (const item of late) {
+        const { timeoutMs } = item.options
+        const fault = new DriverFault('not-sent', `Other calls to the store hung for ${timeoutMs} ms.`)
+        this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve() })
+      }
+      this.#watchQueue()
+    })
+  }
+
+  #atFirstExpiry(
+    items: readonly Item<Request, Answer>[],
+    giveUp: (late: readonly Item<Request, Answer>[]) => void,
+  ): Timer {
+    const { clock } = this.#options
+    const first = items.reduce((least, { expiresAt }) => Math.min(least, expiresAt), Infinity)
+    const delayMs = Math.max(0, first - clock.monotonic())
+    const look = (): void => {
+      // A timer may fire a fraction early; what was due at it is due.
+      const now = Math.max(first, clock.monotonic())
+      giveUp(items.filter(({ done, expiresAt }) => !done && expiresAt <= now))
+    }
+    return clock.setTimer(delayMs, look, { keepAlive: true })
   }
 
   /**
    * Calls the driver, again where it says that nothing was applied and that trying again helps, in halves where one
-   * item spoils the batch. Items that were resolved as timed out meanwhile ignore what is resolved here.
+   * item spoils the batch; never with items that were given up meanwhile.
    */
-  async #callUntil(batch: readonly Item<Request, Answer>[], giveUpAt: number): Promise<void> {
+  async #call(batch: readonly Item<Request, Answer>[]): Promise<void> {
     const { clock, random, send } = this.#options
-    const options = batch[0]?.options as ItemOptions
-    const call: CallOptions = { attempt: options.attempt, lockedRows: options.lockedRows }
-    const requests = batch.map((item) => item.request)
     for (let tries = 1; ; tries++) {
+      const open = batch.filter(({ done }) => !done)
+      const first = open[0]
+      if (first === undefined) return
+      const { attempt, lockedRows } = first.options
       const sentAt = momentOf(clock)
       try {
-        const answers = await send(requests, call)
-        if (answers.length !== batch.length) {
-          throw new DriverFault('unknown', `The driver answered ${answers.length} of ${batch.length} items.`)
+        const requests = open.map(({ request }) => request)
+        const answers = await send(requests, { attempt, lockedRows })
+        if (answers.length !== open.length) {
+          throw new DriverFault('unknown', `The driver answered ${answers.length} of ${open.length} items.`)
         }
-        for (const [index, item] of batch.entries()) {
-          item.resolve({ kind: 'answered', answer: answers[index] as Answer, sentAt })
+        for (const [index, item] of open.entries()) {
+          this.#finish(item, { kind: 'answered', answer: answers[index] as Answer, sentAt })
         }
         return
       } catch (error) {
         const fault = toFault(error)
-        if (fault.kind === 'bad-item' && batch.length > 1) {
-          const half = Math.ceil(batch.length / 2)
-          await Promise.all([
-            this.#callUntil(batch.slice(0, half), giveUpAt),
-            this.#callUntil(batch.slice(half), giveUpAt),
-          ])
+        if (fault.kind === 'bad-item' && open.length > 1) {
+          const half = Math.ceil(open.length / 2)
+          await Promise.all([this.#call(open.slice(0, half)), this.#call(open.slice(half))])
           return
         }
         const pauseMs = retryPause(tries, random)
-        if (fault.kind !== 'retry' || clock.monotonic() + pauseMs >= giveUpAt) {
-          for (const item of batch) item.resolve({ kind: 'failed', fault, settled: Promise.resolve() })
+        const lastExpiry = open.reduce((last, { expiresAt }) => Math.max(last, expiresAt), 0)
+        if (fault.kind !== 'retry' || clock.monotonic() + pauseMs >= lastExpiry) {
+          for (const item of open) this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve() })
           return
         }
         if (pauseMs > 0)
@@ -177,14 +257,6 @@ export class Batcher<Request, Answer> {
       }
     }
   }
-}
-
-function mayShare<Request, Answer>(first: Item<Request, Answer>, other: Item<Request, Answer>): boolean {
-  return (
-    first.options.timeoutMs === other.options.timeoutMs &&
-    first.options.attempt === other.options.attempt &&
-    first.options.lockedRows === other.options.lockedRows
-  )
 }
 
 /** At once the first time, then 1, 2, 4 … 25 ms, with jitter so that colliding nodes part. */
@@ -195,5 +267,5 @@ function retryPause(tries: number, random: () => number): number {
 /** A rejection that is no {@link DriverFault} may have been applied. */
 function toFault(error: unknown): DriverFault {
   if (error instanceof DriverFault) return error
-  return new DriverFault('unknown', error instanceof Error ? error.message : String(error), { cause: error })
+  return new DriverFault('unknown', messageOf(error), { cause: error })
 }

@@ -206,3 +206,9 @@ export function quoted(name: string): string {
   const text = JSON.stringify(name)
   return text.length <= 120 ? text : `${text.slice(0, 100)}…" (${name.length} characters)`
 }
+
+/** What an error of any make says; never throws, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  if (error instanceof Error) return error.message
+  return typeof error === 'string' ? error : 'It was no Error.'
+}

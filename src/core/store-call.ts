@@ -1,6 +1,6 @@
 import type { CallOptions } from '../driver/driver.ts'
 import type { Timer } from './clock.ts'
-import { DriverFault, StoreUnavailableError, StoreUnusableError } from './errors.ts'
+import { DriverFault, messageOf, StoreUnavailableError, StoreUnusableError } from './errors.ts'
 import type { ServiceContext } from './service-context.ts'
 
 /**
@@ -35,7 +35,7 @@ export async function askStore<Answer>(
 
 /** What users get to see of a failed call. */
 export function storeError(what: string, cause: unknown): StoreUnavailableError | StoreUnusableError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = messageOf(cause)
   const kind = cause instanceof DriverFault ? cause.kind : 'unknown'
   if (kind === 'unusable' || kind === 'bad-item')
     return new StoreUnusableError(`Could not ${what}: ${reason}`, { cause })
