@@ -1,0 +1,146 @@
+import type { CallOptions } from '../../driver/driver.ts'
+import { clockMicros, durably, greatestFence, millis, unlessLocked } from './locks.sql.ts'
+import type { TableNames } from './schema.sql.ts'
+import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
+
+/**
+ * Input: $1 namespace, then one array for each: $2 task, $3 slot, $4 after, $5 gap, $6 fingerprint, $7 definition,
+ * $8 attendMs, $9 token, $10 ttlMs, $11 holder, $12 overlap, $13 onCrash, $14 maxAttempts, $15 decide, $16 reason.
+ * Output: [[outcome, reason, …state], …].
+ *
+ * One statement, so one transaction. `v` is each task's record: locked, in its latest version, if the claim may change
+ * it; as it was when the statement began, if the claim cannot, which is how a crowd of late nodes learns that a slot is
+ * decided without standing in line. `d` applies the rules of TaskDriver.claim in their order, `n` says what the record
+ * becomes, and the rest writes that down: record, log, and the new record of an unknown task.
+ *
+ * A record that may get a new token is locked FOR UPDATE, which excludes a transaction that has locked it FOR KEY SHARE
+ * to guard the commit of the run before. A record with a run alive gets none, and the weaker lock leaves the guard alone.
+ */
+export function claimSql({ tasks, runs }: TableNames, lockedRows: CallOptions['lockedRows']): string {
+  const mayChange = `l.fingerprint = r.fingerprint and (
+           (l.run_token is not null and (l.run_expires_at <= (select now from t) or l.run_token = r.token))
+           or (r.slot <= (select ms from t) and r.slot > l.mark and r.after = l.mark
+               and not (l.run_token is not null and r.overlap = 'queue' and r.decide = 'run' and l.paused_by is null)))`
+  const isAlive = '(l.run_token is not null and l.run_expires_at > (select now from t))'
+  return `with r as materialized (
+  select u.*, row_number() over (partition by u.task order by u.ord) = 1 as first
+    from (select ord, task collate "C" as task, slot, after, gap, fingerprint, definition,
+                 attend * interval '1 ms' as attend, token, ttl * interval '1 ms' as ttl, holder, overlap, on_crash,
+                 max_attempts, decide, reason
+            from unnest($2::text::text[], $3::text::bigint[], $4::text::bigint[], $5::text::text[], $6::text::text[],
+                        $7::text::text[], $8::text::float8[], $9::text::text[], $10::text::float8[],
+                        $11::text::text[], $12::text::text[], $13::text::text[], $14::text::float8[],
+                        $15::text::text[], $16::text::text[])
+                 with ordinality u(task, slot, after, gap, fingerprint, definition, attend, token, ttl, holder,
+                                   overlap, on_crash, max_attempts, decide, reason, ord)) u),
+t as materialized (select c.now, ${millis('c.now')} as ms from (select clock_timestamp() as now) c),
+v as materialized (
+  select r.*, coalesce(a.record, b.record, s.record) as record, coalesce(a.is_locked, b.is_locked, false) as is_locked,
+         coalesce(s.may_change, false) as may_change, s.is_known is null as is_unknown
+    from (select * from r where first order by task) r
+         left join lateral (
+      select l as record, true as is_locked from ${tasks} l
+       where l.namespace = $1 and l.task = r.task and not ${isAlive} and ${mayChange}
+         for update ${unlessLocked(lockedRows)}) a on true
+         left join lateral (
+      select l as record, true as is_locked from ${tasks} l
+       where l.namespace = $1 and l.task = r.task and ${isAlive} and ${mayChange}
+         for no key update ${unlessLocked(lockedRows)}) b on true
+         left join lateral (
+      select l as record, true as is_known, ${mayChange} as may_change from ${tasks} l
+       where l.namespace = $1 and l.task = r.task limit 1) s on true),
+x as materialized (
+  select v.*, (v.record).mark, (v.record).run_slot, (v.record).run_attempt, (v.record).fence as last_fence,
+         (v.record).paused_by is not null as paused,
+         (v.record).run_token is not null and (v.record).run_expires_at > t.now as is_alive,
+         (v.record).run_token is not null and (v.record).run_expires_at <= t.now as is_lapsed,
+         v.on_crash = 'retry' and (v.record).run_attempt < v.max_attempts as is_retried
+    from v cross join t),
+d as materialized (
+  select x.*, x.is_lapsed and not x.is_retried as is_given_up,
+         case when x.is_unknown then 'unknown'
+              when x.may_change and not x.is_locked then 'busy'
+              when (x.record).fingerprint <> x.fingerprint then 'superseded'
+              when x.is_alive and (x.record).run_token = x.token then 'rearmed'
+              when x.is_lapsed and x.is_retried and not x.paused then 'takeover'
+              when x.slot > t.ms then 'early'
+              when x.slot <= x.mark then 'decided'
+              when x.after <> x.mark then 'behind'
+              when x.paused then 'paused'
+              when x.decide = 'miss' then 'missed'
+              when not x.is_alive then 'granted'
+              when x.overlap = 'skip' then 'overlap'
+              else 'held' end as decision
+    from x cross join t),
+n as materialized (
+  select d.*, case when d.decision in ('granted', 'takeover') and d.last_fence >= ${greatestFence} then 'overflow'
+                   else d.decision end as outcome
+    from d),
+upd as (
+  update ${tasks} l
+     set mark = case when n.outcome in ('granted', 'paused', 'missed', 'overlap') then n.slot else l.mark end,
+         fence = case when n.outcome in ('granted', 'takeover') then greatest(l.fence + 1, ${clockMicros})
+                      else l.fence end,
+         run_slot = case when n.outcome = 'granted' then n.slot
+                         when n.is_given_up then null else l.run_slot end,
+         run_attempt = case n.outcome when 'granted' then 1 when 'takeover' then l.run_attempt + 1
+                       else case when n.is_given_up then null else l.run_attempt end end,
+         run_token = case when n.outcome in ('granted', 'takeover') then n.token
+                          when n.is_given_up then null else l.run_token end,
+         run_holder = case when n.outcome in ('granted', 'takeover') then n.holder
+                           when n.is_given_up then null else l.run_holder end,
+         run_expires_at = case when n.outcome in ('granted', 'takeover') then clock_timestamp() + n.ttl
+                               when n.outcome = 'rearmed' then greatest(l.run_expires_at, clock_timestamp() + n.ttl)
+                               when n.is_given_up then null else l.run_expires_at end,
+         run_stop = case when n.outcome in ('granted', 'takeover') or n.is_given_up then null else l.run_stop end
+    from n
+   where l.namespace = $1 and l.task = n.task and l.task = any(array(select task from n where is_locked))
+     and n.is_locked and n.outcome <> 'overflow'
+     and (n.is_given_up or n.outcome in ('granted', 'takeover', 'rearmed', 'paused', 'missed', 'overlap'))
+  returning l.task, l.run_slot, l.run_attempt, l.fence, l as record),
+lost as (
+  update ${runs} g set state = 'lost', ended_at = t.now
+    from t
+   where g.ctid = any(array(
+           select (select g.ctid from ${runs} g
+                    where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt)
+             from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'))),
+ins as (
+  insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
+  select $1, n.task, t.ms, n.fingerprint, n.definition, t.now, t.now + n.attend
+    from n cross join t
+   where n.outcome = 'unknown' order by n.task
+  on conflict (namespace, task) do nothing
+  returning l.task, l.mark, l as record),
+logged as (
+  insert into ${runs} (${loggedColumns})
+  select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now, null::timestamptz
+    from n join upd on upd.task = n.task cross join t where n.outcome = 'granted'
+   union all
+  select $1, n.task, upd.run_slot, upd.run_attempt, 'running', null::text, upd.run_slot, '', upd.fence, n.holder, t.now, null::timestamptz
+    from n join upd on upd.task = n.task cross join t where n.outcome = 'takeover'
+   union all
+  select $1, n.task, n.slot, 0, case n.outcome when 'missed' then 'missed' else 'skipped' end,
+         case n.outcome when 'missed' then n.reason else n.outcome end, n.mark, n.gap, null::bigint, n.holder, t.now, t.now
+    from n join upd on upd.task = n.task cross join t where n.outcome in ('paused', 'missed', 'overlap')
+   union all
+  select $1, ins.task, ins.mark, 0, 'registered', null::text, ins.mark, '', null::bigint, null::text, t.now, t.now from ins cross join t
+  ${overwriteLogged}),
+c as materialized (select set_config('synchronous_commit', ${durably}, true) from (select count(*) from upd) u)
+select json_agg(
+  case when n.task is null or n.outcome = 'busy' or (n.outcome = 'unknown' and ins.task is null) then
+         json_build_array('busy')
+       when n.outcome = 'overflow' then json_build_array('overflow', n.last_fence)
+       else json_build_array(
+         case when n.outcome in ('paused', 'missed', 'overlap') then 'skipped'
+              when n.outcome = 'unknown' then 'unregistered'
+              when n.outcome = 'rearmed' then case when l.run_attempt > 1 then 'takeover' else 'granted' end
+              else n.outcome end,
+         case n.outcome when 'missed' then n.reason else n.outcome end,
+         ${stateColumns}) end order by r.ord)::text as answer
+  from c cross join t cross join r
+       left join n on n.task = r.task and r.first
+       left join upd on upd.task = n.task
+       left join ins on ins.task = n.task
+       left join lateral (select (coalesce(upd.record, ins.record, n.record)).*) l on true`
+}

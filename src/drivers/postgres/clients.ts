@@ -1,0 +1,191 @@
+import { InvalidOptionError } from '../../core/errors.ts'
+import { listenBy } from './listening.ts'
+import type { Listen, PgListenClient, PostgresJsListenClient } from './listening.ts'
+
+/**
+ * A `Pool` or `Client` of node-postgres, or anything else that runs one statement and answers its rows, as an array or
+ * as `{ rows }`. All values are strings. Every call must be a transaction of its own.
+ */
+export interface QueryClient {
+  query(text: string, values: string[]): Promise<unknown>
+}
+
+/** The `sql` of postgres.js. */
+export interface PostgresJsClient {
+  unsafe(text: string, values?: string[], options?: { prepare?: boolean }): PromiseLike<unknown>
+  readonly begin: (...args: never[]) => Promise<unknown>
+  readonly options: object
+}
+
+export type PostgresClient = QueryClient | PostgresJsClient
+
+/** One statement as the driver keeps it. */
+export interface Statement {
+  /** Unique to its text, for clients that prepare by name. */
+  readonly name: string
+  readonly text: string
+}
+
+/** The borrowed client, seen alike whatever it is. */
+export interface Link {
+  /** Runs one statement in a transaction of its own; answers its rows. */
+  run(statement: Statement, values: readonly string[]): Promise<readonly unknown[]>
+  /** Opens a connection of its own to listen on; absent where the client cannot make one. */
+  readonly listen: Listen | undefined
+  /** Keeps a lost connection of the client from becoming an uncaught `'error'` event, until the answer is called. */
+  guard(): () => void
+}
+
+/**
+ * @param named whether to prepare statements by name, where the client can
+ * @throws InvalidOptionError for something that is no client
+ */
+export function linkTo(client: PostgresClient, named: boolean): Link {
+  if (isPostgresJs(client)) return linkToPostgresJs(client, named)
+  if (isPgPool(client)) {
+    return {
+      run: (statement, values) => runPg(client, statement, values, named),
+      // The options object itself: the password in it is hidden from a copy.
+      listen: listenBy(() => new client.Client(client.options)),
+      guard: guardOf(client),
+    }
+  }
+  if (isPgClient(client)) return linkToPgClient(client, named)
+  if (isQueryClient(client)) {
+    return {
+      run: async ({ text }, values) => rowsOf(await client.query(text, [...values])),
+      listen: undefined,
+      guard: () => () => {},
+    }
+  }
+  throw new InvalidOptionError(
+    'client',
+    'client must be a pg Pool or Client, the sql function of postgres.js, or an object with query(text, values).',
+  )
+}
+
+/** What node-postgres's clients and pools have beyond `query`. */
+interface PgQueryable {
+  query(query: string | { name: string; text: string; values: string[] }, values?: string[]): Promise<unknown>
+  on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
+}
+
+interface PgPool extends PgQueryable {
+  readonly Client: new (options: object) => PgListenClient
+  readonly options: object
+}
+
+interface PgClient extends PgQueryable {
+  readonly connectionParameters: object
+}
+
+function linkToPgClient(client: PgClient, named: boolean): Link {
+  let previous: Promise<unknown> = Promise.resolve()
+  return {
+    // One at a time: node-postgres is giving up its queue of statements in a client.
+    run(statement, values) {
+      const next = previous.then(() => runPg(client, statement, values, named))
+      previous = next.catch(() => {})
+      return next
+    },
+    listen: listenBy(() => {
+      const Client = client.constructor as PgPool['Client']
+      return new Client(client.connectionParameters)
+    }),
+    guard: guardOf(client),
+  }
+}
+
+async function runPg(
+  client: PgQueryable,
+  { name, text }: Statement,
+  values: readonly string[],
+  named: boolean,
+): Promise<readonly unknown[]> {
+  if (named) return rowsOf(await client.query({ name, text, values: [...values] }))
+  return rowsOf(await client.query(text, [...values]))
+}
+
+/** One listener however many sessions: each more would bring the emitter nearer to its warning. */
+function guardOf(client: PgQueryable): () => () => void {
+  const ignore = () => {}
+  const guards = new Set<object>()
+  return () => {
+    const own = {}
+    if (guards.size === 0) client.on('error', ignore)
+    guards.add(own)
+    return () => {
+      if (guards.delete(own) && guards.size === 0) client.removeListener('error', ignore)
+    }
+  }
+}
+
+function linkToPostgresJs(sql: PostgresJsClient, named: boolean): Link {
+  if (typeof sql.begin !== 'function' || typeof sql.options !== 'object') {
+    throw new InvalidOptionError(
+      'client',
+      'client must be the sql function that postgres() returned, not the one of a transaction or a reserved connection.',
+    )
+  }
+  return {
+    run: async ({ text }, values) => rowsOf(await sql.unsafe(text, [...values], { prepare: named })),
+    // Not `sql.listen`: that shares one connection with the user's own listeners, leaves it open, tries only once to
+    // listen again when the connection has ended, and is deaf for good without a word if that fails.
+    listen: listenBy(async (options) => {
+      const postgres = await loadPostgresJs()
+      const own = { idle_timeout: null, max_lifetime: null, no_subscribe: true }
+      // What postgres() made of the user's options, but for the state in it.
+      return postgres({
+        ...sql.options,
+        ...own,
+        ...options,
+        shared: { retries: 0, typeArrayMap: {} },
+        parameters: {},
+      })
+    }),
+    guard: () => () => {},
+  }
+}
+
+/** By a name that is no literal, so that bundlers of applications that use another client don't look for it. */
+async function loadPostgresJs(): Promise<(options: object) => PostgresJsListenClient> {
+  const name: string = 'postgres'
+  const module = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
+    default: (options: object) => PostgresJsListenClient
+  }
+  return module.default
+}
+
+function rowsOf(result: unknown): readonly unknown[] {
+  if (Array.isArray(result)) return result
+  const rows = (result as { rows?: unknown } | null | undefined)?.rows
+  return Array.isArray(rows) ? rows : []
+}
+
+function isPostgresJs(client: PostgresClient): client is PostgresJsClient {
+  return typeof client === 'function' && 'unsafe' in client
+}
+
+function isQueryClient(client: unknown): client is QueryClient {
+  return typeof client === 'object' && client !== null && typeof (client as QueryClient).query === 'function'
+}
+
+function isPgPool(client: PostgresClient): client is PostgresClient & PgPool {
+  const { Client, options, totalCount } = client as {
+    Client?: unknown
+    options?: unknown
+    totalCount?: unknown
+  }
+  return (
+    isQueryClient(client) &&
+    typeof Client === 'function' &&
+    typeof options === 'object' &&
+    typeof totalCount === 'number'
+  )
+}
+
+function isPgClient(client: PostgresClient): client is PostgresClient & PgClient {
+  const { connectionParameters, connect } = client as { connectionParameters?: unknown; connect?: unknown }
+  return isQueryClient(client) && typeof connectionParameters === 'object' && typeof connect === 'function'
+}
