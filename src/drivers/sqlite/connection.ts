@@ -4,7 +4,7 @@ import { openSource } from './opened.ts'
 import type { OpenedDatabase, SqliteSource } from './opened.ts'
 import type { Durability } from './pragmas.ts'
 import type { SqliteTables } from './schema.sql.ts'
-import { ensureSchema, missingTables } from './schema.ts'
+import { createSchema, isSchemaReady, missingTables } from './schema.ts'
 
 type Body<T> = (database: PreparedDatabase) => T
 type Begin = 'begin' | 'begin immediate'
@@ -86,11 +86,15 @@ export class SqliteConnection {
     return opened
   }
 
+  /** Looks first: a process that starts while others write need not stand in line with them. */
   #prepareTables(opened: OpenedDatabase): void {
     try {
-      this.#transact(opened, 'begin immediate', 'durable', (database) =>
-        ensureSchema(database, this.#tables, this.#mayCreate),
+      const isReady = this.#transact(opened, 'begin', 'lease', (database) =>
+        isSchemaReady(database, this.#tables),
       )
+      if (isReady) return
+      if (!this.#mayCreate) throw missingTables(this.#tables)
+      this.#transact(opened, 'begin immediate', 'durable', (database) => createSchema(database, this.#tables))
     } catch (error) {
       throw toFault(error, this.#path)
     }

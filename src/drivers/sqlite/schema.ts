@@ -5,18 +5,21 @@ import { schemaSql, schemaVersion } from './schema.sql.ts'
 import type { SqliteTables } from './schema.sql.ts'
 
 /**
- * Sees to it that the tables are there and of this release's version; to be called in an IMMEDIATE transaction.
+ * Whether all tables are there, in this release's version.
  *
- * @throws DriverFault `unusable`, saying what to do, if they are not and may not be created
+ * @throws DriverFault `unusable`, saying what to do, if they are of another version
  */
-export function ensureSchema(database: PreparedDatabase, tables: SqliteTables, mayCreate: boolean): void {
+export function isSchemaReady(database: PreparedDatabase, tables: SqliteTables): boolean {
   const found = findVersion(database, tables)
-  if (found !== null) refuseOtherVersions(found)
-  if (mayCreate) {
-    database.exec(schemaSql(tables))
-    return
-  }
-  if (found === null || !areAllThere(database, tables)) throw missingTables(tables)
+  if (found === null) return false
+  refuseOtherVersions(found)
+  return areAllThere(database, tables)
+}
+
+/** Creates what is missing; to be called in an IMMEDIATE transaction. Two processes at once both succeed. */
+export function createSchema(database: PreparedDatabase, tables: SqliteTables): void {
+  // Between the look and the lock another release may have come.
+  if (!isSchemaReady(database, tables)) database.exec(schemaSql(tables))
 }
 
 export function missingTables(tables: SqliteTables, cause?: unknown): DriverFault {

@@ -65,7 +65,14 @@ test('a borrowed connection does not block either, and keeps its own patience', 
   expect(borrowed.prepare('pragma busy_timeout').get()).toEqual({ timeout: 4000 })
 })
 
-test('opening a file that is being written to is a retry as well', async () => {
+test('opening a file goes on while another process writes', async () => {
+  const path = freshPath()
+  const fence = await grant(openSession(path), acquireRequest('a'))
+  openRaw(path).exec('begin immediate')
+  expect(await openSession(path).locks.peek(['a'], call)).toMatchObject([{ fence }])
+})
+
+test('creating the tables in a file that is being written to is a retry', async () => {
   const path = freshPath()
   const other = openRaw(path)
   other.exec('pragma journal_mode = wal; create table t (x); begin immediate; insert into t values (1)')
