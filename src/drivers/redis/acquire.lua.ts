@@ -3,8 +3,8 @@ import { leaseRecordLua } from './lease-record.lua.ts'
 /**
  * Grants keys that are free, expired, or held under the same token already.
  *
- * Input: `KEYS` and `ARGV[1]` as in lease-record.lua.ts, then per item token, ttl in microseconds, waiting in
- * microseconds, holder.
+ * Input: `KEYS` and `ARGV[1]` as in lease-record.lua.ts, then per item the token and how it is wanted: ttl in
+ * microseconds, waiting in microseconds and holder with a space between them, or nothing if it is as the item before.
  *
  * Output per item: `g <fence> <remaining µs>`, `h <fence> <remaining µs> <holder>`, `s` (spent), `f <error>`.
  *
@@ -12,40 +12,47 @@ import { leaseRecordLua } from './lease-record.lua.ts'
  * between finding it held and noting that somebody waits.
  */
 export const acquireLua: string = String.raw`${leaseRecordLua}
+local ttl, wait, holder, fresh, granted
+
+local function want(how)
+  ttl, wait, holder = match(how, '^(%d+) (%d+) (.*)$')
+  ttl, wait = tonumber(ttl), tonumber(wait)
+  -- What a key without a record gets is the same for all items that are wanted alike.
+  fresh = numbers(now, now + ttl, now, 0)
+  granted = 'g ' .. digits(now) .. ' ' .. digits(ttl)
+end
+
+local function acquire(name, token)
+  local record, fence, expires, trouble = read(name)
+  if trouble then return 'f ' .. trouble end
+  if not record then
+    write(name, fresh .. token .. ' - ' .. holder, now, now + ttl)
+    return granted
+  end
+  local spent, waiting = spent_of(record), waiting_of(record)
+  if spent == token then return 's' end
+  if expires <= now then
+    fence = fence + 1
+    if fence > 9007199254740991 then return 'f FENCE its fence is the last safe integer' end
+    if now > fence then fence = now end
+    local record = numbers(fence, now + ttl, now, waiting) .. token .. ' ' .. spent .. ' ' .. holder
+    write(name, record, fence, now + ttl)
+    return 'g ' .. digits(fence) .. ' ' .. digits(ttl)
+  end
+  if has_token(record, token) and not is_revoked(record) then
+    if now + ttl > expires then expires = now + ttl end
+    rewrite(name, with_expires(record, expires), fence, expires)
+    return 'g ' .. digits(fence) .. ' ' .. digits(expires - now)
+  end
+  if wait > 0 and now + wait > waiting then rewrite(name, with_waiting(record, now + wait), fence, expires) end
+  return 'h ' .. digits(fence) .. ' ' .. digits(expires - now) .. ' ' .. holder_of(record)
+end
+
 local answers = {}
 for i = 2, #KEYS do
-  local at = 4 * i - 6
-  local name, token, ttl, wait, holder = KEYS[i], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
-  local record, trouble = read(name)
-  local again = is_held(record) and record.token == token and not record.revoked
-  if trouble then
-    answers[i - 1] = 'f ' .. trouble
-  elseif token == '-' or not string.find(token, '^%S+$') then
-    answers[i - 1] = 'f TOKEN a token is text without spaces, and not a single hyphen'
-  elseif record and record.spent == token then
-    answers[i - 1] = 's'
-  elseif again then
-    record.expires = math.max(record.expires, now + ttl)
-    rewrite(name, record)
-    answers[i - 1] = string.format('g %.0f %.0f', record.fence, record.expires - now)
-  elseif is_held(record) then
-    if wait > 0 and now + wait > record.waiting then
-      record.waiting = now + wait
-      rewrite(name, record)
-    end
-    answers[i - 1] = string.format('h %.0f %.0f ', record.fence, record.expires - now) .. record.holder
-  else
-    local fence = math.max((record and record.fence or 0) + 1, now)
-    if fence > 9007199254740991 then
-      answers[i - 1] = 'f FENCE its fence is the last safe integer'
-    else
-      write(name, {
-        fence = fence, expires = now + ttl, acquired = now, waiting = record and record.waiting or 0,
-        revoked = false, token = token, spent = record and record.spent or '-', holder = holder,
-      })
-      answers[i - 1] = string.format('g %.0f %.0f', fence, ttl)
-    end
-  end
+  local how = ARGV[2 * i - 1]
+  if how ~= '' then want(how) end
+  answers[i - 1] = acquire(KEYS[i], ARGV[2 * i - 2])
 end
 return answers
 `

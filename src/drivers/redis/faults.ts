@@ -114,7 +114,6 @@ const refusals: Readonly<Record<string, Refusal>> = {
     kind: 'unusable',
     advice: 'The clock of the server was once past the year 2255. Correct it, and delete the record.',
   },
-  TOKEN: { kind: 'bad-item', advice: 'Use URL-safe random text.' },
 }
 
 /** @param isResent the client may have written the command before, on a connection that it lost */

@@ -53,18 +53,22 @@ export class RedisLocks implements LockDriver {
   }
 
   async acquire(requests: readonly AcquireRequest[], call: CallOptions): Promise<readonly AcquireAnswer[]> {
-    const args = requests.flatMap(({ token, ttlMs, waitingMs, holder }) => [
-      token,
-      toMicros(ttlMs),
-      toMicros(waitingMs),
-      holder,
-    ])
+    const args: string[] = []
+    let before: AcquireRequest | undefined
+    for (const request of requests) {
+      assertToken(request.token)
+      args.push(request.token, isWantedAlike(request, before) ? '' : wish(request))
+      before = request
+    }
     const replies = await this.#ask(scripts.acquire, requests, args, call)
     return requests.map(({ key }, index) => this.#acquireAnswer(key, replies[index]))
   }
 
   async refresh(requests: readonly RefreshRequest[], call: CallOptions): Promise<readonly RefreshAnswer[]> {
-    const args = requests.flatMap(({ token, ttlMs }) => [token, toMicros(ttlMs)])
+    const args = requests.flatMap(({ token, ttlMs }, index) => [
+      token,
+      ttlMs === requests[index - 1]?.ttlMs ? '' : toMicros(ttlMs),
+    ])
     const replies = await this.#ask(scripts.refresh, requests, args, call)
     return requests.map(({ key }, index) => this.#refreshAnswer(key, replies[index]))
   }
@@ -179,6 +183,22 @@ export class RedisLocks implements LockDriver {
   #failed(key: string, words: Words): { readonly outcome: 'failed'; readonly error: DriverFault } {
     return { outcome: 'failed', error: itemFault(this.#keys.lease(key), words.rest()) }
   }
+}
+
+/** Records are taken apart at spaces, and `-` stands for no token. */
+function assertToken(token: string): void {
+  if (/^\S+$/.test(token) && token !== '-') return
+  throw new DriverFault('bad-item', 'A token is text without spaces, and not a single hyphen.')
+}
+
+/** What a batch asks for is the same for all items as a rule, and said once then. */
+function isWantedAlike(request: AcquireRequest, before: AcquireRequest | undefined): boolean {
+  const { ttlMs, waitingMs, holder } = request
+  return ttlMs === before?.ttlMs && waitingMs === before.waitingMs && holder === before.holder
+}
+
+function wish({ ttlMs, waitingMs, holder }: AcquireRequest): string {
+  return `${toMicros(ttlMs)} ${toMicros(waitingMs)} ${holder}`
 }
 
 function describedLease(key: string, words: Words): LeaseRecord {

@@ -13,11 +13,11 @@ import { leaseRecordLua } from './lease-record.lua.ts'
 export const peekLua: string = String.raw`${leaseRecordLua}
 local answers = {}
 for i = 2, #KEYS do
-  local record, trouble = read(KEYS[i])
+  local record, fence, expires, trouble = read(KEYS[i])
   if trouble then
     answers[i - 1] = 'f ' .. trouble
   else
-    answers[i - 1] = is_held(record) and describe(record) or 'n'
+    answers[i - 1] = record and expires > now and describe(record, fence, expires) or 'n'
   end
 end
 return answers

@@ -3,31 +3,31 @@ import { leaseRecordLua } from './lease-record.lua.ts'
 /**
  * Renews leases that are held under their token; never creates one, and never moves an expiry back.
  *
- * Input: `KEYS` and `ARGV[1]` as in lease-record.lua.ts, then per item token, ttl in microseconds.
+ * Input: `KEYS` and `ARGV[1]` as in lease-record.lua.ts, then per item the token and the ttl in microseconds, or nothing
+ * if it is that of the item before.
  *
  * Output per item: `h <remaining µs>`, `l` (gone), `r` (revoked), `f <error>`.
  *
  * Atomic because a script is: the token that was compared is the token of the record that is written.
  */
 export const refreshLua: string = String.raw`${leaseRecordLua}
-local answers = {}
-for i = 2, #KEYS do
-  local at = 2 * i - 2
-  local record, trouble = read(KEYS[i])
-  if trouble then
-    answers[i - 1] = 'f ' .. trouble
-  elseif not is_held(record) or record.token ~= ARGV[at] then
-    answers[i - 1] = 'l'
-  elseif record.revoked then
-    answers[i - 1] = 'r'
-  else
-    local expires = now + tonumber(ARGV[at + 1])
-    if expires > record.expires then
-      record.expires = expires
-      rewrite(KEYS[i], record)
-    end
-    answers[i - 1] = string.format('h %.0f', record.expires - now)
+local function refresh(name, token, ttl)
+  local record, fence, expires, trouble = read(name)
+  if trouble then return 'f ' .. trouble end
+  if not record or expires <= now or not has_token(record, token) then return 'l' end
+  if is_revoked(record) then return 'r' end
+  if now + ttl > expires then
+    expires = now + ttl
+    rewrite(name, with_expires(record, expires), fence, expires)
   end
+  return 'h ' .. digits(expires - now)
+end
+
+local answers, ttl = {}, nil
+for i = 2, #KEYS do
+  local other = ARGV[2 * i - 1]
+  if other ~= '' then ttl = tonumber(other) end
+  answers[i - 1] = refresh(KEYS[i], ARGV[2 * i - 2], ttl)
 end
 return answers
 `

@@ -11,20 +11,16 @@ import { leaseRecordLua } from './lease-record.lua.ts'
  * either noted itself in the record that is read here, or finds it free.
  */
 export const releaseLua: string = String.raw`${leaseRecordLua}
-local answers = {}
-for i = 2, #KEYS do
-  local token = ARGV[i]
-  local record, trouble = read(KEYS[i])
-  if trouble then
-    answers[i - 1] = 'f ' .. trouble
-  elseif not record or token == '-' then
-    answers[i - 1] = 'l'
-  elseif record.token == token then
-    answers[i - 1] = is_held(record) and 'r' or 'l'
-    free(KEYS[i], record)
-  else
-    answers[i - 1] = record.spent == token and 'r' or 'l'
-  end
+local function release(name, token)
+  local record, fence, expires, trouble = read(name)
+  if trouble then return 'f ' .. trouble end
+  if not record or token == '-' then return 'l' end
+  if not has_token(record, token) then return spent_of(record) == token and 'r' or 'l' end
+  free(name, record, fence, token)
+  return expires > now and 'r' or 'l'
 end
+
+local answers = {}
+for i = 2, #KEYS do answers[i - 1] = release(KEYS[i], ARGV[i]) end
 return answers
 `

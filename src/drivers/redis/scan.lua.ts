@@ -24,11 +24,11 @@ local function look(key)
     left[#left + 1] = key
     return
   end
-  local record = read(base .. key)
-  if is_held(record) then
+  local record, fence, expires = read(base .. key)
+  if record and expires > now then
     count = count + 1
     found[#found + 1] = key
-    found[#found + 1] = describe(record)
+    found[#found + 1] = describe(record, fence, expires)
   end
 end
 
