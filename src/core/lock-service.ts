@@ -294,8 +294,9 @@ export class LockService {
   }
 
   /**
-   * Ends the service: what waits rejects with a `ClosedError`, leases that are still held are lost (`closed`) and given
-   * back, and nothing of ours is left: no timer, socket or subscription. Idempotent.
+   * Ends the service: schedulers on it stop without a drain, what waits rejects with a `ClosedError`, leases that are
+   * still held are lost (`closed`) and given back, and nothing of ours is left: no timer, socket or subscription.
+   * Idempotent.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -308,7 +309,8 @@ export class LockService {
   }
 
   async #close(): Promise<void> {
-    const { refreshes, releases, session } = this.#context
+    const { dependents, refreshes, releases, session } = this.#context
+    await dependents.close()
     this.#room.close()
     const leases = [...this.#held]
     for (const lease of leases) loseLease(lease, 'closed')

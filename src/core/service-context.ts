@@ -9,6 +9,7 @@ import type {
 import type { DriverSession } from '../driver/driver.ts'
 import { Batcher, type SendBatch } from './batcher.ts'
 import { DeadlineWatch } from './deadline.ts'
+import { Dependents } from './dependents.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { holderDescriber } from './holder.ts'
 import type { ResolvedLockServiceOptions } from './options.ts'
@@ -22,6 +23,8 @@ export interface ServiceContext {
   readonly session: DriverSession
   readonly heartbeat: Heartbeat
   readonly watch: DeadlineWatch
+  /** What is closed before the service. */
+  readonly dependents: Dependents
   readonly acquires: Batcher<AcquireRequest, AcquireAnswer>
   readonly refreshes: Batcher<RefreshRequest, RefreshAnswer>
   readonly releases: Batcher<ReleaseRequest, ReleaseAnswer>
@@ -48,6 +51,7 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
     session,
     heartbeat: new Heartbeat(clock),
     watch: new DeadlineWatch(clock),
+    dependents: new Dependents(),
     acquires: batcher(
       (requests, call) => locks.acquire(requests, call),
       ({ key }) => key,
