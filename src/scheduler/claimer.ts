@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto'
+import type { Moment, Timer } from '../core/clock.ts'
+import { Deadline } from '../core/deadline.ts'
+import { DriverFault } from '../core/errors.ts'
+import type { ClaimAnswer, ClaimRequest } from '../driver/task-driver.ts'
+import { attendMs } from './attendance.ts'
+import { Backoff } from './backoff.ts'
+import type { Desk } from './desk.ts'
+import { missReason } from './policies.ts'
+import { reportError } from './report-error.ts'
+import type { TaskDefinition } from './task-options.ts'
+
+/** Which slot to claim, and how. */
+export interface Claim {
+  readonly slot: number
+  readonly after: number
+  readonly gap: string
+  readonly decide: 'run' | 'miss'
+}
+
+/** An answer that decides something. */
+export interface Claimed {
+  readonly answer: Exclude<ClaimAnswer, { outcome: 'busy' | 'failed' }>
+  readonly token: string
+  readonly sentAt: Moment
+}
+
+/**
+ * Puts the claims of one task to the store, one at a time. While an answer is owed the token stays the same, whatever is
+ * claimed meanwhile: if a claim whose answer was lost was granted, the next one is answered with that very run.
+ */
+export class Claimer {
+  readonly #desk: Desk
+  readonly #task: TaskDefinition
+  readonly #holder: string
+  /** The pause after this task was refused, which says nothing about the store. */
+  readonly #refusal: Backoff
+  readonly #stopped: Promise<void>
+  #endPauses: () => void = () => {}
+  #token: string | null = null
+  #attempt = 1
+  #busy = 0
+
+  constructor(desk: Desk, task: TaskDefinition) {
+    const { context } = desk
+    const { clock, random } = context.options
+    this.#desk = desk
+    this.#task = task
+    this.#holder = context.describeHolder({ key: task.storedName === task.name ? null : task.name })
+    this.#refusal = new Backoff({ clock, random, shortestMs: 50, longestMs: 5_000 })
+    this.#stopped = new Promise((resolve) => {
+      this.#endPauses = resolve
+    })
+  }
+
+  /** Asks once. Null if there was no answer: after a pause, look again at what there is to claim. */
+  async ask(claim: Claim): Promise<Claimed | null> {
+    const { context, outage, verbs } = this.#desk
+    const { clock } = context.options
+    const token = (this.#token ??= randomBytes(18).toString('base64url'))
+    const sent = await verbs.claims.submit(this.#request(claim, token), {
+      timeoutMs: this.#task.lease.requestTimeoutMs,
+      attempt: this.#attempt,
+      lockedRows: this.#busy > 0 ? 'wait' : 'skip',
+    })
+    if (sent.kind === 'failed') {
+      this.#attempt = 2
+      reportError(context, sent.fault, this.#task.name)
+      await this.#unlessStopped(outage.wait())
+      return null
+    }
+    outage.reset()
+    const { answer, sentAt } = sent
+    if (answer.outcome === 'busy') {
+      this.#busy++
+      if (this.#busy > 2) await this.rest()
+      return null
+    }
+    if (answer.outcome === 'failed') {
+      reportError(context, answer.error, this.#task.name)
+      await this.rest()
+      return null
+    }
+    const isGrant = answer.outcome === 'granted' || answer.outcome === 'takeover'
+    if (isGrant && new Deadline(clock, sentAt, answer.remainingMs).remainingMs <= 0) {
+      // Nobody may trust it; asked again under its token, it is armed again.
+      const late = 'The grant of a slot arrived after its own deadline. It is asked for again.'
+      reportError(context, new DriverFault('unknown', late), this.#task.name)
+      return null
+    }
+    this.#token = null
+    this.#attempt = 1
+    this.#busy = 0
+    return { answer, token, sentAt }
+  }
+
+  /** A pause, longer with each one before {@link refresh}: the store answers, but nothing comes of it. */
+  async rest(): Promise<void> {
+    await this.#unlessStopped(this.#refusal.wait())
+  }
+
+  /** Something came of it. */
+  refresh(): void {
+    this.#refusal.reset()
+  }
+
+  async pause(milliseconds: number): Promise<void> {
+    let timer: Timer | undefined
+    const { clock } = this.#desk.context.options
+    await this.#unlessStopped(
+      new Promise<void>((resolve) => {
+        timer = clock.setTimer(milliseconds, resolve)
+      }),
+    )
+    timer?.cancel()
+  }
+
+  /** Ends all pauses, now and later. */
+  stop(): void {
+    this.#refusal.end()
+    this.#endPauses()
+  }
+
+  #unlessStopped(pause: Promise<void>): Promise<void> {
+    return Promise.race([pause, this.#stopped])
+  }
+
+  #request({ slot, after, gap, decide }: Claim, token: string): ClaimRequest {
+    const { storedName, schedule, text, lease, overlap, onCrash, maxAttempts } = this.#task
+    return {
+      task: storedName,
+      slot,
+      after,
+      gap,
+      fingerprint: schedule.fingerprint,
+      definition: text,
+      attendMs,
+      token,
+      ttlMs: lease.ttlMs,
+      holder: this.#holder,
+      overlap,
+      onCrash,
+      maxAttempts,
+      decide,
+      reason: missReason,
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import { type Holder, parseHolder } from '../core/holder.ts'
+import type { RunRecord, RunState } from '../driver/task-driver.ts'
+import { gapReason } from './policies.ts'
+import { type Schedule, slotsBefore } from './schedule.ts'
+
+/** What became of one slot, or of one attempt at it. */
+export interface RunHistoryEntry {
+  readonly task: string
+  /** The nominal instant; of `registered` and `edited` entries the moment when that happened. */
+  readonly slot: Date
+  /** 1 for the first run of a slot, more for retries after a crash, 0 for a slot that did not run. */
+  readonly attempt: number
+  /**
+   * - `running`; `succeeded`; `failed`: the handler threw
+   * - `abandoned`: it was asked to stop, or reached its maximum lifetime, and was not done
+   * - `lost`: its node died, or could not renew its lease
+   * - `skipped`, `missed`: it did not run, see `reason`
+   * - `registered`: the store got to know the task then; slots before it never were due
+   */
+  readonly state: RunState
+  /**
+   * Why it did not run; null for a run. `overlap`: an earlier one still ran; `paused`; `late`: found after its start
+   * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
+   * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit.
+   */
+  readonly reason: string | null
+  readonly fence: number | null
+  /** Who ran it, or decided that it does not run; null if nobody in particular did. */
+  readonly holder: Holder | null
+  /** When the run began, or the decision was made, on the store's clock. */
+  readonly startedAt: Date
+  /** Null while it runs. */
+  readonly endedAt: Date | null
+  readonly durationMs: number | null
+  /** What the handler threw, as text. */
+  readonly error: string | null
+  /** What a lost run came to all the same, if its handler ended later. */
+  readonly late: string | null
+}
+
+/**
+ * The entries of a task from the rows of its log, the latest first. A row names the mark that it followed: the slots
+ * between the two were decided by it as well, and get entries of their own as far as the schedule is known.
+ *
+ * @param schedule the present one; it tells nothing about slots before its last edit
+ */
+export function toHistory(
+  task: string,
+  rows: readonly RunRecord[],
+  schedule: Schedule | null,
+  limit: number,
+): RunHistoryEntry[] {
+  const entries: RunHistoryEntry[] = []
+  let known = schedule
+  for (const row of rows) {
+    if (entries.length >= limit) break
+    entries.push(toEntry(task, row))
+    if (row.reason === 'edited' || row.state === 'registered') known = null
+    if (known === null || row.after >= row.slot) continue
+    for (const slot of slotsBefore(known, row.slot, row.after, limit - entries.length)) {
+      entries.push(toMissed(task, row, slot))
+    }
+  }
+  return entries
+}
+
+function toEntry(task: string, row: RunRecord): RunHistoryEntry {
+  const { slot, attempt, state, reason, fence, holder, startedAt, endedAt, error, late } = row
+  return {
+    task,
+    slot: new Date(slot),
+    attempt,
+    state,
+    reason,
+    fence,
+    holder: holder === null ? null : parseHolder(holder),
+    startedAt: new Date(startedAt),
+    endedAt: endedAt === null ? null : new Date(endedAt),
+    durationMs: endedAt === null ? null : endedAt - startedAt,
+    error,
+    late,
+  }
+}
+
+function toMissed(task: string, row: RunRecord, slot: number): RunHistoryEntry {
+  const decidedAt = new Date(row.startedAt)
+  return {
+    task,
+    slot: new Date(slot),
+    attempt: 0,
+    state: 'missed',
+    reason: row.gap === '' ? gapReason : row.gap,
+    fence: null,
+    holder: null,
+    startedAt: decidedAt,
+    endedAt: decidedAt,
+    durationMs: 0,
+    error: null,
+    late: null,
+  }
+}

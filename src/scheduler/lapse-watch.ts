@@ -1,0 +1,96 @@
+import type { Timer } from '../core/clock.ts'
+import type { ServiceContext } from '../core/service-context.ts'
+import { askStore } from '../core/store-call.ts'
+import type { TaskRecord } from '../driver/task-driver.ts'
+import type { Backoff } from './backoff.ts'
+import { reportError } from './report-error.ts'
+
+/** A task that runs elsewhere, as far as this node knows. */
+export interface LapseWatched {
+  readonly storedName: string
+  /** When the lease of its run would lapse if nobody renewed it, on the monotonic clock; `Infinity` for never. */
+  readonly lapsesAt: number
+  /** What the store says now; null if it does not know the task. Sets {@link lapsesAt} anew. Never throws. */
+  inspected(record: TaskRecord | null): void
+}
+
+/**
+ * Looks after runs of other nodes: when the lease of one would have lapsed, asks the store whether it has. One timer and
+ * one question for all of them.
+ */
+export class LapseWatch {
+  readonly #context: ServiceContext
+  readonly #outage: Backoff
+  readonly #watched = new Set<LapseWatched>()
+  #timer: Timer | undefined
+  #timerAt = Infinity
+  #isOpen = true
+
+  constructor(context: ServiceContext, outage: Backoff) {
+    this.#context = context
+    this.#outage = outage
+  }
+
+  /** Adds a task, or looks again at one whose time has changed. */
+  watch(task: LapseWatched): void {
+    if (!this.#isOpen) return
+    if (task.lapsesAt === Infinity) {
+      this.#watched.delete(task)
+      return
+    }
+    this.#watched.add(task)
+    this.#armFor(task.lapsesAt)
+  }
+
+  close(): void {
+    this.#isOpen = false
+    this.#watched.clear()
+    this.#disarm()
+  }
+
+  async #look(): Promise<void> {
+    this.#disarm()
+    const { clock, driver } = this.#context.options
+    const now = clock.monotonic()
+    const due = [...this.#watched].filter(({ lapsesAt }) => lapsesAt <= now)
+    // Those asked about are out until the answer puts them back.
+    for (const task of due) this.#watched.delete(task)
+    for (const { lapsesAt } of this.#watched) this.#armFor(lapsesAt)
+    const { maxBatch } = driver.abilities
+    const parts = Array.from({ length: Math.ceil(due.length / maxBatch) }, (_, part) =>
+      due.slice(part * maxBatch, (part + 1) * maxBatch),
+    )
+    await Promise.all(parts.map((part) => this.#inspect(part)))
+  }
+
+  async #inspect(tasks: readonly LapseWatched[]): Promise<void> {
+    const names = tasks.map(({ storedName }) => storedName)
+    try {
+      const records = await askStore(this.#context, 'look at running tasks', (call) =>
+        this.#context.session.tasks.inspect(names, call),
+      )
+      this.#outage.reset()
+      for (const [index, task] of tasks.entries()) {
+        if (this.#isOpen) task.inspected(records[index] ?? null)
+      }
+    } catch (error) {
+      reportError(this.#context, error)
+      await this.#outage.wait()
+      for (const task of tasks) this.watch(task)
+    }
+  }
+
+  #armFor(lapsesAt: number): void {
+    if (lapsesAt >= this.#timerAt) return
+    this.#disarm()
+    this.#timerAt = lapsesAt
+    const { clock } = this.#context.options
+    this.#timer = clock.setTimer(Math.max(0, lapsesAt - clock.monotonic()), () => void this.#look())
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#timerAt = Infinity
+  }
+}

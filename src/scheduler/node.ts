@@ -1,0 +1,115 @@
+import type { Timer } from '../core/clock.ts'
+import { FenceLedger } from '../core/fence-ledger.ts'
+import type { ServiceContext } from '../core/service-context.ts'
+import { storeError } from '../core/store-call.ts'
+import { Agenda } from './agenda.ts'
+import { Attendance } from './attendance.ts'
+import { Backoff } from './backoff.ts'
+import { ControlWatch } from './control-watch.ts'
+import { createVerbs, type Desk } from './desk.ts'
+import { LapseWatch } from './lapse-watch.ts'
+import { stopGraceMs } from './run.ts'
+import type { ResolvedTaskSchedulerOptions } from './scheduler-options.ts'
+import { StoreTime } from './store-time.ts'
+import { Task } from './task.ts'
+import type { TaskDefinition } from './task-options.ts'
+import type { TaskHandler } from './task-run.ts'
+
+/** One node of the fleet, from start to stop: the tasks of a scheduler, and the timers that they share. */
+export class Node {
+  readonly #desk: Desk
+  readonly #attendance: Attendance
+  readonly #control: ControlWatch
+  readonly #tasks: Task[] = []
+  #isStopped = false
+
+  constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions) {
+    const { clock, random } = context.options
+    const storeTime = new StoreTime(clock, () => this.#desk.agenda.rearm())
+    const outage = new Backoff({ clock, random, shortestMs: 50, longestMs: 2_000 })
+    this.#desk = {
+      context,
+      storeTime,
+      outage,
+      agenda: new Agenda({
+        clock,
+        storeTime,
+        keepAlive: options.keepAlive,
+        onClockJump: () => {
+          storeTime.distrust()
+          void this.#attendance.lookAgain()
+        },
+      }),
+      lapses: new LapseWatch(context, outage),
+      fences: new FenceLedger(),
+      verbs: createVerbs(context),
+    }
+    this.#attendance = new Attendance(clock, random)
+    this.#control = new ControlWatch({
+      context,
+      storeTime,
+      everyMs: options.controlEveryMs,
+      onChange: () => void this.#attendance.lookAgain(),
+    })
+  }
+
+  /**
+   * Registers the tasks, and from there on fires them. A store that is away is tried until it is back.
+   *
+   * @throws StoreUnusableError if trying again does not help
+   */
+  async start(tasks: Iterable<readonly [TaskDefinition, TaskHandler]>): Promise<void> {
+    for (const [definition, handler] of tasks) this.#tasks.push(new Task(this.#desk, definition, handler))
+    this.#desk.agenda.open()
+    const faults = await this.#attendance.open(this.#tasks)
+    const unusable = faults.find(({ kind }) => kind === 'unusable' || kind === 'bad-item')
+    if (unusable !== undefined) throw storeError('register the tasks', unusable)
+    if (!this.#isStopped) this.#control.open()
+  }
+
+  /** No handler runs. */
+  get isAtRest(): boolean {
+    return this.#tasks.every((task) => task.isAtRest)
+  }
+
+  /** One more task. */
+  add(definition: TaskDefinition, handler: TaskHandler): void {
+    const task = new Task(this.#desk, definition, handler)
+    this.#tasks.push(task)
+    this.#attendance.add(task)
+  }
+
+  /** Claims nothing more, lets what runs end, and aborts it after a time. Never rejects. */
+  async stop(drainMs: number): Promise<void> {
+    this.#isStopped = true
+    this.#attendance.close()
+    this.#control.close()
+    this.#desk.agenda.close()
+    this.#desk.lapses.close()
+    const drained = Promise.all(this.#tasks.map((task) => task.drain()))
+    if (!(await this.#within(drained, drainMs))) {
+      const order = { reason: 'the scheduler stops, and its drain limit is reached', mayRetry: true }
+      for (const task of this.#tasks) task.cutShort(order)
+      await this.#within(drained, stopGraceMs)
+      for (const task of this.#tasks) task.giveUp()
+    }
+    this.#desk.outage.end()
+  }
+
+  /** The service closes: nothing of it is left, except handlers that do not end. After {@link stop}. */
+  close(): void {
+    for (const task of this.#tasks) task.close()
+  }
+
+  async #within(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+    let timer: Timer | undefined
+    const limit = new Promise<false>((resolve) => {
+      if (milliseconds === Infinity) return
+      const { clock } = this.#desk.context.options
+      timer = clock.setTimer(milliseconds, () => resolve(false), { keepAlive: true })
+    })
+    const isDone = await Promise.race([promise.then(() => true), limit])
+    timer?.cancel()
+    return isDone
+  }
+}

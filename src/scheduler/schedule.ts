@@ -1,0 +1,41 @@
+/**
+ * When a task fires: an endless, unchanging set of instants, in milliseconds since the epoch. The same on every node
+ * that was given the same text. All arithmetic, no clock.
+ */
+export interface Schedule {
+  /** Equal exactly for schedules written the same way, and so firing at the same instants. At most 64 bytes. */
+  readonly fingerprint: string
+  /** The schedule in words that {@link parseSchedule} reads back. */
+  readonly timing: Timing
+  /** The first slot after an instant; `Infinity` if there is none before the year 10000. */
+  next(after: number): number
+  /** The last slot at or before an instant; `-Infinity` if there is none. */
+  latest(atOrBefore: number): number
+}
+
+/** What a schedule is made from. */
+export type Timing =
+  | { readonly cron: string; readonly timeZone: string; readonly everyMs?: undefined }
+  | { readonly everyMs: number; readonly cron?: undefined; readonly timeZone?: undefined }
+
+/** The first slots after one instant and up to another, at most `limit` of them. */
+export function slotsBetween(schedule: Schedule, after: number, upTo: number, limit: number): number[] {
+  const slots: number[] = []
+  for (let slot = schedule.next(after); slot <= upTo && slots.length < limit; slot = schedule.next(slot)) {
+    slots.push(slot)
+  }
+  return slots
+}
+
+/** The last slots before one instant and after another, the latest first, at most `limit` of them. */
+export function slotsBefore(schedule: Schedule, before: number, after: number, limit: number): number[] {
+  const slots: number[] = []
+  for (
+    let slot = schedule.latest(before - 1);
+    slot > after && slots.length < limit;
+    slot = schedule.latest(slot - 1)
+  ) {
+    slots.push(slot)
+  }
+  return slots
+}

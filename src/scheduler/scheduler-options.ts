@@ -1,0 +1,90 @@
+import { type Duration, parseDuration } from '../core/duration.ts'
+import { InvalidOptionError } from '../core/errors.ts'
+import type { LockService } from '../core/lock-service.ts'
+import { type LeaseOptions, refuseUnknown } from '../core/options.ts'
+
+/** What one scheduler can be told; ttl, heartbeat and maxLifetime are the defaults of its tasks. */
+export interface TaskSchedulerOptions extends Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'> {
+  /** The service whose store and namespace the tasks live in. Close it after the scheduler was stopped. */
+  readonly locks: LockService
+  /** Whether a running scheduler keeps the process alive. Default true. */
+  readonly keepAlive?: boolean | undefined
+  /**
+   * How often this process looks whether tasks were paused, resumed or edited elsewhere. Shorter notices sooner, each
+   * look is one cheap read. Default `'5s'`, at least 100 ms, at most 1 min.
+   */
+  readonly controlEvery?: Duration | undefined
+  /** The time zone of crons that name none. The same for the whole fleet, or it runs different schedules. Default `'UTC'`. */
+  readonly timeZone?: string | undefined
+}
+
+export interface StopOptions {
+  /**
+   * How long running tasks may go on. Then their signals are aborted, and what has not settled a second later is left to
+   * lapse. Default `'30s'`; 0 aborts at once, `Infinity` waits for all.
+   */
+  readonly drain?: Duration | undefined
+}
+
+export interface HistoryOptions {
+  /** The most entries to return, the latest first. Default 100, at most 10,000. */
+  readonly limit?: number | undefined
+}
+
+export interface ResolvedTaskSchedulerOptions {
+  readonly locks: LockService
+  readonly keepAlive: boolean
+  readonly controlEveryMs: number
+  readonly timeZone: string
+  readonly lease: Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'>
+}
+
+const schedulerOptionNames = [
+  'locks',
+  'keepAlive',
+  'controlEvery',
+  'timeZone',
+  'ttl',
+  'heartbeat',
+  'maxLifetime',
+]
+
+/** @throws InvalidOptionError */
+export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): ResolvedTaskSchedulerOptions {
+  refuseUnknown('TaskScheduler', options, schedulerOptionNames)
+  const {
+    locks,
+    keepAlive = true,
+    controlEvery = 5_000,
+    timeZone = 'UTC',
+    ttl,
+    heartbeat,
+    maxLifetime,
+  } = options
+  if (typeof keepAlive !== 'boolean') {
+    throw new InvalidOptionError('keepAlive', 'keepAlive must be true or false.')
+  }
+  return {
+    locks,
+    keepAlive,
+    controlEveryMs: parseDuration('controlEvery', controlEvery, { min: 100, max: 60_000 }),
+    timeZone,
+    lease: { ttl, heartbeat, maxLifetime },
+  }
+}
+
+/** @throws InvalidOptionError */
+export function resolveDrain(options: StopOptions): number {
+  refuseUnknown('stop', options, ['drain'])
+  return parseDuration('drain', options.drain ?? 30_000, { min: 0, max: Infinity })
+}
+
+/** @throws InvalidOptionError */
+export function resolveHistoryLimit(options: HistoryOptions): number {
+  refuseUnknown('history', options, ['limit'])
+  const { limit = 100 } = options
+  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
+    throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 10,000.')
+  }
+  return limit
+}

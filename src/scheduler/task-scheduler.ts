@@ -1,0 +1,149 @@
+import type { Dependent } from '../core/dependents.ts'
+import { DuplicateTaskError, InvalidOptionError, SchedulerStateError } from '../core/errors.ts'
+import { contextOf } from '../core/lock-service.ts'
+import type { ServiceContext } from '../core/service-context.ts'
+import { askStore } from '../core/store-call.ts'
+import { toStoredKey } from '../core/stored-key.ts'
+import { type RunHistoryEntry, toHistory } from './history.ts'
+import { Node } from './node.ts'
+import type { Schedule } from './schedule.ts'
+import {
+  type HistoryOptions,
+  resolveDrain,
+  type ResolvedTaskSchedulerOptions,
+  resolveHistoryLimit,
+  resolveTaskSchedulerOptions,
+  type StopOptions,
+  type TaskSchedulerOptions,
+} from './scheduler-options.ts'
+import { resolveTask, scheduleFromText, type TaskDefinition, type TaskOptions } from './task-options.ts'
+import type { TaskHandler } from './task-run.ts'
+
+/**
+ * Fires tasks by cron or interval, each slot once for the whole fleet: make one in every process, with the same tasks,
+ * on the same store and namespace.
+ *
+ * @example
+ * const tasks = new TaskScheduler({ locks })
+ * tasks.schedule('close-books', { cron: '0 2 * * *', timeZone: 'Europe/Paris', onCrash: 'retry' },
+ *   async ({ slot, fence, signal }) => { … })
+ * await tasks.start()
+ * process.once('SIGTERM', () => tasks.stop({ drain: '30s' }))
+ */
+export class TaskScheduler {
+  readonly #context: ServiceContext
+  readonly #options: ResolvedTaskSchedulerOptions
+  readonly #tasks = new Map<string, readonly [TaskDefinition, TaskHandler]>()
+  /** The present node, and earlier ones with handlers that have not ended. */
+  readonly #nodes = new Set<Node>()
+  readonly #dependent: Dependent = { close: () => this.#close() }
+  #node: Node | null = null
+  #stopping: Promise<void> | null = null
+
+  /** @throws InvalidOptionError */
+  constructor(options: TaskSchedulerOptions) {
+    this.#options = resolveTaskSchedulerOptions(options)
+    this.#context = contextOf(this.#options.locks)
+  }
+
+  /**
+   * Adds a task. Before {@link start} or after it: then it is registered with the store at once.
+   *
+   * @param name shared by the whole fleet; any non-empty string, apart from the keys of locks
+   * @throws InvalidOptionError (an impossible cron, an unknown time zone, …), DuplicateTaskError
+   */
+  schedule(name: string, options: TaskOptions, handler: TaskHandler): void {
+    const { timeZone, lease } = this.#options
+    const definition = resolveTask(name, options, { service: this.#context.options, timeZone, lease })
+    if (typeof handler !== 'function') {
+      throw new InvalidOptionError('handler', 'The third argument of schedule must be a function.')
+    }
+    if (this.#tasks.has(name)) throw new DuplicateTaskError(name)
+    this.#tasks.set(name, [definition, handler])
+    if (this.#stopping === null) this.#node?.add(definition, handler)
+  }
+
+  /**
+   * Begins to fire the tasks. Resolves when the store knows them, or could not be reached: then it goes on trying in the
+   * background, and fires once the store is there; `leasehold:scheduler-error` tells. May be called again after
+   * {@link stop}.
+   *
+   * @throws SchedulerStateError if it runs or is stopping, StoreUnusableError if the store answers but cannot serve (then
+   *   it does not run), ClosedError if the service was closed
+   */
+  async start(): Promise<void> {
+    if (this.#node !== null) {
+      throw new SchedulerStateError(
+        this.#stopping === null
+          ? 'This TaskScheduler runs already. Call start() once, and stop() before starting it again.'
+          : 'This TaskScheduler is stopping. Wait for stop() before starting it again.',
+      )
+    }
+    this.#context.dependents.add(this.#dependent)
+    const node = new Node(this.#context, this.#options)
+    this.#node = node
+    this.#nodes.add(node)
+    try {
+      await node.start(this.#tasks.values())
+    } catch (error) {
+      await this.stop({ drain: 0 })
+      throw error
+    }
+  }
+
+  /**
+   * Stops firing: claims nothing more, keeps the leases of running tasks alive until they end, at most for `drain`.
+   * Idempotent, also before the first start; never rejects for what a task or the store does.
+   *
+   * @throws InvalidOptionError
+   */
+  async stop(options: StopOptions = {}): Promise<void> {
+    const drainMs = resolveDrain(options)
+    const node = this.#node
+    if (node === null) return
+    this.#stopping ??= node.stop(drainMs).finally(() => {
+      if (node.isAtRest) this.#nodes.delete(node)
+      this.#node = null
+      this.#stopping = null
+    })
+    await this.#stopping
+  }
+
+  /**
+   * What became of the slots of a task, the latest first: those that ran and those that did not, with the reason. Works
+   * without {@link start}, and for tasks of other processes.
+   *
+   * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
+   */
+  async history(name: string, options: HistoryOptions = {}): Promise<RunHistoryEntry[]> {
+    const limit = resolveHistoryLimit(options)
+    const task = toStoredKey('name', name)
+    const { tasks } = this.#context.session
+    const what = `read the history of ${JSON.stringify(name.slice(0, 100))}`
+    const rows = await askStore(this.#context, what, (call) =>
+      tasks.log({ task, from: null, to: null, limit }, call),
+    )
+    return toHistory(name, rows, await this.#scheduleOf(name, task), limit)
+  }
+
+  /** Stops with the usual drain. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  /** Of this process, or as another process has registered it. */
+  async #scheduleOf(name: string, storedName: string): Promise<Schedule | null> {
+    const own = this.#tasks.get(name)
+    if (own !== undefined) return own[0].schedule
+    const [record] = await askStore(this.#context, `look up ${JSON.stringify(name.slice(0, 100))}`, (call) =>
+      this.#context.session.tasks.inspect([storedName], call),
+    )
+    return record ? scheduleFromText(record.definition) : null
+  }
+
+  /** The service below closes. */
+  async #close(): Promise<void> {
+    await this.stop({ drain: 0 })
+    for (const node of this.#nodes) node.close()
+  }
+}

@@ -1,0 +1,64 @@
+import type { TaskState } from '../driver/task-driver.ts'
+
+/** The run of a task that is under way somewhere, as this node knows it. */
+export interface SeenRun {
+  readonly slot: number
+  readonly attempt: number
+  readonly fence: number
+  /** When its lease lapses unless it is renewed, on our monotonic clock. */
+  readonly lapsesAt: number
+  /** The store has said that it has lapsed. */
+  readonly hasLapsed: boolean
+}
+
+/**
+ * What this node knows of a task's record, from the answers that it got. Several questions may be under way at once, so
+ * an answer that is older than the last one is passed over.
+ */
+export class TaskView {
+  #mark: number | null = null
+  #isPaused = false
+  #running: SeenRun | null = null
+  #asOf = -Infinity
+
+  /** The last decided slot; null before the first answer. */
+  get mark(): number | null {
+    return this.#mark
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  get running(): SeenRun | null {
+    return this.#running
+  }
+
+  /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
+  learn(state: TaskState, receivedAt: number): void {
+    const { now, mark, paused, running } = state
+    this.#asOf = now
+    this.#mark = mark
+    this.#isPaused = paused
+    this.#running =
+      running === null
+        ? null
+        : {
+            slot: running.slot,
+            attempt: running.attempt,
+            fence: running.fence,
+            lapsesAt: receivedAt + Math.max(running.remainingMs, 0),
+            hasLapsed: running.remainingMs <= 0,
+          }
+  }
+
+  /** Takes in another answer, unless it is older than what is known. */
+  overhear(state: TaskState, receivedAt: number): void {
+    if (state.now >= this.#asOf && state.mark >= (this.#mark ?? -Infinity)) this.learn(state, receivedAt)
+  }
+
+  /** A run of our own has ended and is recorded. */
+  forgetRun(fence: number): void {
+    if (this.#running?.fence === fence) this.#running = null
+  }
+}

@@ -1,0 +1,298 @@
+import { publish } from '../core/channels.ts'
+import { DriverFault, FenceUnsafeError, quoted } from '../core/errors.ts'
+import type { RegisterAnswer, TaskRecord } from '../driver/task-driver.ts'
+import type { AgendaItem } from './agenda.ts'
+import { attendMs, type Attendee } from './attendance.ts'
+import { type Claim, Claimer, type Claimed } from './claimer.ts'
+import { Completion } from './completion.ts'
+import type { Desk } from './desk.ts'
+import { errorText } from './error-text.ts'
+import type { LapseWatched } from './lapse-watch.ts'
+import { gapReason, planSlot } from './policies.ts'
+import { reportError } from './report-error.ts'
+import { reportLoss } from './report-loss.ts'
+import { Run, type StopOrder } from './run.ts'
+import type { TaskDefinition } from './task-options.ts'
+import type { TaskHandler } from './task-run.ts'
+import { type SeenRun, TaskView } from './task-view.ts'
+
+/** A retry goes first: the slot that was due when it was taken over waits for its end, until the next one is due. */
+interface Deferral {
+  readonly run: Run
+  readonly slot: number
+}
+
+/** The reason of a slot that waited for a retry in vain. */
+const overtaken = 'overlap'
+
+/**
+ * One task on this node: claims what is due, and what has lapsed, until the mark has caught up with the store's time;
+ * then it sleeps until the agenda, the lapse watch, an answer or the end of a run wakes it.
+ */
+export class Task implements AgendaItem, LapseWatched, Attendee {
+  readonly definition: TaskDefinition
+  readonly #desk: Desk
+  readonly #handler: TaskHandler
+  readonly #claimer: Claimer
+  readonly #runs = new Map<Run, Promise<void>>()
+  readonly #view = new TaskView()
+  #dueAt = Infinity
+  #lapsesAt = Infinity
+  #isRegistered = false
+  #isSuperseded = false
+  #state: 'claiming' | 'draining' | 'drained' = 'claiming'
+  #deferral: Deferral | null = null
+  #working: Promise<void> | null = null
+
+  constructor(desk: Desk, definition: TaskDefinition, handler: TaskHandler) {
+    this.#desk = desk
+    this.definition = definition
+    this.#handler = handler
+    this.#claimer = new Claimer(desk, definition)
+  }
+
+  get storedName(): string {
+    return this.definition.storedName
+  }
+
+  get dueAt(): number {
+    return this.#dueAt
+  }
+
+  get lapsesAt(): number {
+    return this.#lapsesAt
+  }
+
+  /** No handler of it runs. */
+  get isAtRest(): boolean {
+    return this.#runs.size === 0
+  }
+
+  /** Tells the store that a node with this schedule is there, and learns from the answer. */
+  async register(): Promise<DriverFault | null> {
+    const { context, verbs, storeTime } = this.#desk
+    const { storedName, schedule, text, lease, name } = this.definition
+    const { fingerprint } = schedule
+    const sent = await verbs.registers.submit(
+      { task: storedName, fingerprint, definition: text, starting: !this.#isRegistered, attendMs },
+      { timeoutMs: lease.requestTimeoutMs, attempt: 1, lockedRows: 'wait' },
+    )
+    const answer = sent.kind === 'failed' ? sent.fault : stateOrFault(sent.answer)
+    if (sent.kind === 'failed' || answer instanceof DriverFault) {
+      reportError(context, answer, name)
+      return answer as DriverFault
+    }
+    this.#isRegistered = true
+    storeTime.note(sent.sentAt, answer.now)
+    this.#view.overhear(answer, context.options.clock.monotonic())
+    this.#setSuperseded(answer.outcome === 'superseded')
+    this.wake()
+    return null
+  }
+
+  /** The agenda: a slot has come due. */
+  due(): void {
+    this.#dueAt = Infinity
+    this.wake()
+  }
+
+  /** The lapse watch: what the store says of the run elsewhere. */
+  inspected(record: TaskRecord | null): void {
+    this.#lapsesAt = Infinity
+    if (record !== null) this.#view.overhear(record, this.#desk.context.options.clock.monotonic())
+    this.wake()
+  }
+
+  /** Looks for something to claim, unless that is being done. */
+  wake(): void {
+    if (this.#working !== null || this.#state !== 'claiming') return
+    const claim = this.#nextClaim()
+    if (claim !== null) this.#working = this.#work(claim)
+  }
+
+  /** Claims nothing more. Resolves when the last claim is answered and all runs have ended. */
+  async drain(): Promise<void> {
+    if (this.#state === 'claiming') this.#state = 'draining'
+    this.#claimer.stop()
+    await this.#working
+    await Promise.all(this.#runs.values())
+  }
+
+  /** The drain limit is reached: what runs is asked to stop, and a grant that comes in now is not begun. */
+  cutShort(order: StopOrder): void {
+    this.#state = 'drained'
+    for (const run of this.#runs.keys()) run.stop(order)
+  }
+
+  /** Nothing is renewed or recorded any more. */
+  giveUp(): void {
+    for (const run of this.#runs.keys()) run.giveUp()
+  }
+
+  /** Nothing of it is left, except handlers that do not end. */
+  close(): void {
+    for (const run of this.#runs.keys()) run.close()
+  }
+
+  async #work(first: Claim): Promise<void> {
+    let claim: Claim | null = first
+    while (claim !== null && this.#state === 'claiming') {
+      await this.#claim(claim)
+      claim = this.#nextClaim()
+    }
+    this.#working = null
+  }
+
+  /** What there is to claim now; if nothing, it will be woken when there is. */
+  #nextClaim(): Claim | null {
+    const { agenda, lapses, storeTime } = this.#desk
+    const { mark, running, isPaused } = this.#view
+    this.#dueAt = Infinity
+    this.#lapsesAt = Infinity
+    if (mark === null || this.#isSuperseded || !storeTime.isKnown) return null
+    const slotClaim = this.#nextSlotClaim(mark, storeTime.now())
+    if (slotClaim !== null) return slotClaim
+    agenda.watch(this)
+    if (running !== null && !this.#isOwn(running)) {
+      // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
+      const lapseClaim: Claim = { slot: mark, after: mark, decide: 'run', gap: '' }
+      if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
+      else if (!isPaused || !this.#isRetryDue(running)) return lapseClaim
+    }
+    lapses.watch(this)
+    return null
+  }
+
+  /** Sets the time of the next slot, unless there is one to claim now. */
+  #nextSlotClaim(mark: number, now: number): Claim | null {
+    const { schedule } = this.definition
+    const plan = planSlot(schedule, this.definition, mark, now)
+    if (plan.kind === 'wait') {
+      this.#dueAt = plan.until
+      return null
+    }
+    const { slot, decide } = plan
+    const deferral = this.#deferral
+    if (deferral === null || !this.#runs.has(deferral.run))
+      return { slot, after: mark, decide, gap: gapReason }
+    if (slot !== deferral.slot || decide === 'miss') return { slot, after: mark, decide, gap: overtaken }
+    const { catchUp, startDeadlineMs } = this.definition
+    const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
+    this.#dueAt = Math.min(deadline, schedule.next(slot))
+    return null
+  }
+
+  async #claim(claim: Claim): Promise<void> {
+    const { clock } = this.#desk.context.options
+    const before = this.#view.running
+    const claimed = await this.#claimer.ask(claim)
+    if (claimed === null) return
+    const { answer, sentAt } = claimed
+    this.#desk.storeTime.note(sentAt, answer.now)
+    this.#view.learn(answer, clock.monotonic())
+    this.#setSuperseded(answer.outcome === 'superseded')
+    this.#tell(claim, claimed)
+    const isCleared = before?.hasLapsed === true && before.fence !== this.#view.running?.fence
+    if (isCleared && answer.outcome !== 'takeover') void reportLoss(this.#desk, this.definition, before)
+    if (answer.outcome === 'granted' || answer.outcome === 'takeover') {
+      this.#begin({ ...claimed, answer }, claim)
+    } else if (answer.outcome === 'early') {
+      await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
+    } else if (!isCleared && answer.mark === claim.after) {
+      // Nothing came of it, so the same claim is made again; a store that keeps its contract never gets here.
+      await this.#claimer.rest()
+      return
+    }
+    this.#claimer.refresh()
+  }
+
+  #begin({ answer, token, sentAt }: Granted, claim: Claim): void {
+    const { slot, attempt, fence, remainingMs, now } = answer
+    const { storedName, name } = this.definition
+    const isSafe = this.#desk.fences.accept(storedName, fence)
+    if (!isSafe) reportError(this.#desk.context, unsafeFence(name, fence), name)
+    if (!isSafe || this.#state === 'drained') {
+      const reason = isSafe ? 'stopped' : 'fence'
+      const request = {
+        task: storedName,
+        slot,
+        attempt,
+        fence,
+        outcome: 'skipped',
+        reason,
+        error: null,
+      } as const
+      const completion = new Completion(this.#desk, this.definition)
+      completion.giveUp()
+      void completion.record(request)
+      return
+    }
+    const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot }
+    const run = new Run(this.#desk, this.definition, grant, () => this.wake())
+    this.#runs.set(run, this.#runToEnd(run))
+    // It was due before the retry, which was none of its fault: it waits instead of being skipped.
+    if (answer.outcome === 'takeover' && claim.slot > claim.after) this.#deferral = { run, slot: claim.slot }
+  }
+
+  async #runToEnd(run: Run): Promise<void> {
+    const isRecorded = await run.start(this.#handler)
+    if (isRecorded) this.#view.forgetRun(run.grant.fence)
+    this.#runs.delete(run)
+    this.wake()
+  }
+
+  /** This node holds it: there is nothing to look after. */
+  #isOwn({ fence }: SeenRun): boolean {
+    for (const run of this.#runs.keys()) if (run.grant.fence === fence) return run.isHeld
+    return false
+  }
+
+  #isRetryDue({ attempt }: SeenRun): boolean {
+    return this.definition.onCrash === 'retry' && attempt < this.definition.maxAttempts
+  }
+
+  #setSuperseded(isSuperseded: boolean): void {
+    if (isSuperseded && !this.#isSuperseded) {
+      publish('leasehold:superseded', () => ({
+        namespace: this.#desk.context.options.namespace,
+        task: this.definition.name,
+      }))
+    }
+    this.#isSuperseded = isSuperseded
+  }
+
+  #tell(claim: Claim, { answer }: Claimed): void {
+    const { outcome } = answer
+    const isLapseClaim = claim.slot === claim.after
+    if (outcome === 'early' || outcome === 'behind' || outcome === 'superseded' || outcome === 'held') return
+    if (isLapseClaim && outcome === 'decided') return
+    publish('leasehold:slot', () => ({
+      namespace: this.#desk.context.options.namespace,
+      task: this.definition.name,
+      slot: 'slot' in answer ? answer.slot : claim.slot,
+      outcome,
+      ...('reason' in answer ? { reason: answer.reason } : {}),
+    }))
+  }
+}
+
+type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }
+
+function stateOrFault(
+  answer: RegisterAnswer,
+): Exclude<RegisterAnswer, { outcome: 'busy' | 'failed' }> | DriverFault {
+  if (answer.outcome === 'busy') return new DriverFault('retry', 'The record is locked by another statement.')
+  if (answer.outcome !== 'failed') return answer
+  const { error } = answer
+  return error instanceof DriverFault
+    ? error
+    : new DriverFault('bad-item', errorText(error), { cause: error })
+}
+
+function unsafeFence(task: string, fence: number): FenceUnsafeError {
+  return new FenceUnsafeError(
+    task,
+    `The store issued the fence ${fence} for a run of ${quoted(task)}, which is no safe integer or not greater than one seen before. ` +
+      'The store went back in time (restored, failed over, clock stepped back with records lost). The slot was skipped.',
+  )
+}
