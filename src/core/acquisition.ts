@@ -47,7 +47,7 @@ export class Acquisition {
   readonly #options: ResolvedAcquireOptions
   #token = mintToken()
   /** Calls under the present token that were given up while they were in the air. */
-  #unsettled: Promise<void>[] = []
+  #unsettled: Promise<unknown>[] = []
   #tries = 0
 
   constructor(desk: AcquisitionDesk, key: string, storedKey: string, options: ResolvedAcquireOptions) {

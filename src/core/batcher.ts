@@ -27,18 +27,23 @@ export interface ItemOptions extends CallOptions {
 
 /** What became of one item. Never a rejection: the caller has to look at both cases. */
 export type Sent<Answer> =
-  | {
-      readonly kind: 'answered'
-      readonly answer: Answer
-      /** Just before the request that was answered was sent: what a deadline is counted from. */
-      readonly sentAt: Moment
-    }
+  | Answered<Answer>
   | {
       readonly kind: 'failed'
       readonly fault: DriverFault
-      /** Resolves when the call has really ended; until then it may still be applied. */
-      readonly settled: Promise<void>
+      /**
+       * Resolves when the call has really ended; until then it may still be applied. With its answer, if it came after
+       * the item had been given up.
+       */
+      readonly settled: Promise<Answered<Answer> | null>
     }
+
+export interface Answered<Answer> {
+  readonly kind: 'answered'
+  readonly answer: Answer
+  /** Just before the request that was answered was sent: what a deadline is counted from. */
+  readonly sentAt: Moment
+}
 
 interface Item<Request, Answer> {
   readonly request: Request
@@ -50,6 +55,8 @@ interface Item<Request, Answer> {
   /** The batch that it travels in; undefined while it is queued. */
   flight: Flight | undefined
   done: boolean
+  /** Takes an answer that comes after the item was given up. */
+  answerLate: ((answered: Answered<Answer>) => void) | undefined
 }
 
 /** A batch in the air. It gives its place up when each of its items was answered or given up. */
@@ -93,6 +100,7 @@ export class Batcher<Request, Answer> {
         resolve,
         flight: undefined,
         done: false,
+        answerLate: undefined,
       })
       this.#scheduleDeparture()
     })
@@ -127,8 +135,7 @@ export class Batcher<Request, Answer> {
     const flight: Flight = { lane, openItems: batch.length, timer: undefined }
     this.#inAir.set(lane, (this.#inAir.get(lane) ?? 0) + 1)
     for (const item of batch) item.flight = flight
-    const settled = this.#call(batch)
-    this.#watchFlight(flight, batch, settled)
+    this.#watchFlight(flight, batch, this.#call(batch))
     return true
   }
 
@@ -172,16 +179,20 @@ export class Batcher<Request, Answer> {
   }
 
   /** Gives up what hangs for too long, item by item. */
-  #watchFlight(flight: Flight, batch: readonly Item<Request, Answer>[], settled: Promise<void>): void {
+  #watchFlight(flight: Flight, batch: readonly Item<Request, Answer>[], ended: Promise<void>): void {
     const open = batch.filter(({ done }) => !done)
     if (open.length === 0) return
     flight.timer = this.#atFirstExpiry(open, (late) => {
       for (const item of late) {
         const { timeoutMs } = item.options
         const fault = new DriverFault('unknown', `The store did not answer within ${timeoutMs} ms.`)
+        const settled = new Promise<Answered<Answer> | null>((resolve) => {
+          item.answerLate = resolve
+          void ended.then(() => resolve(null))
+        })
         this.#finish(item, { kind: 'failed', fault, settled })
       }
-      this.#watchFlight(flight, batch, settled)
+      this.#watchFlight(flight, batch, ended)
     })
   }
 
@@ -196,7 +207,7 @@ export class Batcher<Request, Answer> {
       for (const item of late) {
         const { timeoutMs } = item.options
         const fault = new DriverFault('not-sent', `Other calls to the store hung for ${timeoutMs} ms.`)
-        this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve() })
+        this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve(null) })
       }
       this.#watchQueue()
     })
@@ -236,7 +247,9 @@ export class Batcher<Request, Answer> {
           throw new DriverFault('unknown', `The driver answered ${answers.length} of ${open.length} items.`)
         }
         for (const [index, item] of open.entries()) {
-          this.#finish(item, { kind: 'answered', answer: answers[index] as Answer, sentAt })
+          const answered = { kind: 'answered', answer: answers[index] as Answer, sentAt } as const
+          item.answerLate?.(answered)
+          this.#finish(item, answered)
         }
         return
       } catch (error) {
@@ -249,7 +262,8 @@ export class Batcher<Request, Answer> {
         const pauseMs = retryPause(tries, random)
         const lastExpiry = open.reduce((last, { expiresAt }) => Math.max(last, expiresAt), 0)
         if (fault.kind !== 'retry' || clock.monotonic() + pauseMs >= lastExpiry) {
-          for (const item of open) this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve() })
+          const failed = { kind: 'failed', fault, settled: Promise.resolve(null) } as const
+          for (const item of open) this.#finish(item, failed)
           return
         }
         if (pauseMs > 0)

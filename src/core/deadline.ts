@@ -14,21 +14,24 @@ export function safetyMargin(remainingMs: number): number {
  */
 export class Deadline {
   readonly #clock: Clock
+  readonly #latest: number
   #monotonic = -Infinity
   #wall = -Infinity
 
-  constructor(clock: Clock, sentAt: Moment, remainingMs: number) {
+  /** @param latest a moment on the monotonic clock that it never goes past */
+  constructor(clock: Clock, sentAt: Moment, remainingMs: number, latest = Infinity) {
     this.#clock = clock
+    this.#latest = latest
     this.confirm(sentAt, remainingMs)
   }
 
   /** Moves the deadline after an answer of the store. An older answer that comes in later moves nothing. */
   confirm(sentAt: Moment, remainingMs: number): void {
-    const trustedMs = remainingMs - safetyMargin(remainingMs)
-    const monotonic = sentAt.monotonic + trustedMs
-    if (monotonic <= this.#monotonic) return
+    const monotonic = Math.min(sentAt.monotonic + remainingMs - safetyMargin(remainingMs), this.#latest)
+    // Written so that a driver which answers NaN is not believed.
+    if (!(monotonic > this.#monotonic)) return
     this.#monotonic = monotonic
-    this.#wall = sentAt.wall + trustedMs
+    this.#wall = sentAt.wall + (monotonic - sentAt.monotonic)
   }
 
   /** Trusted time left at a moment, 0 once it is past. */

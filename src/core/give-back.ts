@@ -53,13 +53,13 @@ export class Abandonments {
   }
 
   /** @param unsettled the calls under this token that had not ended yet when they were given up */
-  abandon(key: string, token: string, unsettled: readonly Promise<void>[]): void {
+  abandon(key: string, token: string, unsettled: readonly Promise<unknown>[]): void {
     this.#release(key, token)
     this.followUp(key, token, unsettled)
   }
 
   /** The same without releasing at once: for a token whose lease was just given back. */
-  followUp(key: string, token: string, unsettled: readonly Promise<void>[]): void {
+  followUp(key: string, token: string, unsettled: readonly Promise<unknown>[]): void {
     for (const settled of unsettled) {
       void settled.then(() => {
         this.#release(key, token)

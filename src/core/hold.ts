@@ -1,5 +1,5 @@
 import type { BusyAnswer, FailedAnswer } from '../driver/driver.ts'
-import type { ItemOptions, Sent } from './batcher.ts'
+import type { Answered, ItemOptions, Sent } from './batcher.ts'
 import type { Clock, Moment } from './clock.ts'
 import { Deadline, type DeadlineWatch, type Trusted } from './deadline.ts'
 import type { LossReason } from './errors.ts'
@@ -71,7 +71,7 @@ export class Hold implements Renewable, Trusted {
     this.#options = options
     this.#ttlMs = options.ttlMs
     this.#lifeEndsAt = options.sentAt.monotonic + options.maxLifetimeMs
-    this.deadline = new Deadline(options.clock, options.sentAt, options.remainingMs)
+    this.deadline = new Deadline(options.clock, options.sentAt, options.remainingMs, this.#lifeEndsAt)
     this.renewalSlackMs = (options.heartbeatMs ?? 0) / 10
     this.#renewing = options.heartbeatMs !== null
     this.#planRenewal(options.heartbeatMs ?? 0, options.sentAt.monotonic)
@@ -158,7 +158,7 @@ export class Hold implements Renewable, Trusted {
   // ----
 
   async #askForTime(wantedMs: number): Promise<RenewalOutcome> {
-    const { clock, owner, heartbeatMs } = this.#options
+    const { owner } = this.#options
     for (let busy = 0; ; busy++) {
       if (!this.isHeld) return 'lost'
       const ttlMs = this.#withinLifetime(wantedMs)
@@ -169,7 +169,10 @@ export class Hold implements Renewable, Trusted {
         lockedRows: busy === 0 ? 'skip' : 'wait',
       })
       if (!this.isHeld) return 'lost'
-      if (sent.kind === 'failed') return this.#renewalFailed(sent.fault)
+      if (sent.kind === 'failed') {
+        void sent.settled.then((late) => late !== null && this.#take(late))
+        return this.#renewalFailed(sent.fault)
+      }
       const { answer } = sent
       switch (answer.outcome) {
         case 'busy':
@@ -178,17 +181,31 @@ export class Hold implements Renewable, Trusted {
         case 'failed':
           return this.#renewalFailed(answer.error)
         case 'lost':
-          this.lose(answer.reason ?? 'gone')
-          return 'lost'
         case 'held':
-          this.deadline.confirm(sent.sentAt, answer.remainingMs)
-          this.#attempt = 1
-          if (!this.#lifetimeReached) this.#planRenewal(heartbeatMs ?? 0, clock.monotonic())
-          owner.onRenewed(this.deadline.remainingMs)
-          if (typeof answer.stop === 'string') owner.onStopRequested(answer.stop)
-          return 'held'
+          return this.#take(sent)
       }
     }
+  }
+
+  /**
+   * Takes the store's word. That of a renewal that was given up counts as well when it comes at last: with answers that
+   * are slow every time, nothing else would keep the lease.
+   */
+  #take({ answer, sentAt }: Answered<RenewalAnswer>): 'held' | 'lost' {
+    if (!this.isHeld) return 'lost'
+    const { owner, heartbeatMs } = this.#options
+    if (answer.outcome === 'lost') {
+      this.lose(answer.reason ?? 'gone')
+      return 'lost'
+    }
+    if (answer.outcome !== 'held') return 'held'
+    this.deadline.confirm(sentAt, answer.remainingMs)
+    this.#attempt = 1
+    // From when it was sent: after a slow answer, counting from the answer could miss the deadline.
+    this.#planRenewal(heartbeatMs ?? 0, sentAt.monotonic)
+    owner.onRenewed(this.deadline.remainingMs)
+    if (typeof answer.stop === 'string') owner.onStopRequested(answer.stop)
+    return 'held'
   }
 
   /** Tries again soon: eight times before the deadline, if the answers come fast. */
@@ -207,7 +224,10 @@ export class Hold implements Renewable, Trusted {
     this.#options.heartbeat.watch(this)
   }
 
-  /** Cut to what the maximum lifetime leaves; 0 when that has been used up. */
+  /**
+   * Cut to what the maximum lifetime leaves; 0 when that has been used up. Renewals that cannot add any time go on all
+   * the same: they are how a holder learns that its lease was revoked.
+   */
   #withinLifetime(wantedMs: number): number {
     const leftMs = Math.ceil(this.#lifeEndsAt - this.#options.clock.monotonic())
     if (wantedMs < leftMs) return wantedMs

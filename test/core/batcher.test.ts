@@ -278,7 +278,17 @@ describe('a call that hangs', () => {
     await time.advance(60_000)
     expect(await now(sent.settled)).toBe('pending')
     await flight(0).answer()
-    expect(await now(sent.settled)).toBeUndefined()
+    // With the answer that came too late, and counted from when that was sent.
+    expect(await now(sent.settled)).toMatchObject({ answer: 'answer to a', sentAt: { monotonic: 1_000 } })
+  })
+
+  it('and fails in the end, has no late answer', async () => {
+    const asked = ask('a', { timeoutMs: 1_000 })
+    await time.advance(1_000)
+    const sent = await asked
+    if (sent.kind !== 'failed') throw new Error('It was not given up.')
+    await flight(0).fail('unknown')
+    expect(await now(sent.settled)).toBeNull()
   })
 
   it('does not hold up the call beside it', async () => {

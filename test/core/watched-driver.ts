@@ -17,17 +17,23 @@ export interface Item {
   readonly waitingMs?: number
 }
 
-/** Comes between the core and the store: may answer in the driver's place, or change its answer. */
-export type Interference = (call: WatchedCall, pass: () => Promise<unknown>) => Promise<unknown>
+/** What happens to a call: it is passed on to the store, or not, or something else is answered. */
+export type Treatment = (pass: () => Promise<unknown>, seen: WatchedCall) => Promise<unknown>
 
 export interface WatchedDriver extends Driver {
   /** What reached it since it was made or {@link forget} was called, in order. */
   readonly calls: readonly WatchedCall[]
   /** How many calls of these verbs; of all, if none is named. */
   count(...verbs: readonly WatchedCall['verb'][]): number
+  /** The calls of one verb. */
+  of(verb: WatchedCall['verb']): readonly WatchedCall[]
   forget(): void
-  /** From now on; null: pass everything. */
-  interfere(interference: Interference | null): void
+  /** What happens to the next calls of a verb, one each. */
+  plan(verb: WatchedCall['verb'], ...treatments: readonly Treatment[]): void
+  /** What happens to all calls of a verb that nothing is planned for; of all verbs. */
+  always(verb: WatchedCall['verb'] | 'everything', treatment: Treatment): void
+  /** Nothing is planned any more: every call passes. */
+  heal(): void
 }
 
 export interface WatchedDriverOptions extends MemoryDriverOptions {
@@ -43,11 +49,17 @@ export function watchedDriver(options: WatchedDriverOptions = {}): WatchedDriver
   const { abilities, push = true, ...memory } = options
   const inner = memoryDriver({ store: `watched ${++stores}`, ...memory })
   const calls: WatchedCall[] = []
-  let interference: Interference | null = null
+  const planned: { verb: WatchedCall['verb']; treatment: Treatment }[] = []
+  const standing = new Map<WatchedCall['verb'] | 'everything', Treatment>()
 
   const watch = async <Answer>(seen: WatchedCall, pass: () => Promise<Answer>): Promise<Answer> => {
     calls.push(seen)
-    return interference === null ? pass() : ((await interference(seen, pass)) as Answer)
+    const next = planned.findIndex(({ verb }) => verb === seen.verb)
+    const treatment =
+      next >= 0
+        ? planned.splice(next, 1)[0]?.treatment
+        : (standing.get(seen.verb) ?? standing.get('everything'))
+    return treatment === undefined ? pass() : ((await treatment(pass, seen)) as Answer)
   }
 
   return {
@@ -98,8 +110,16 @@ export function watchedDriver(options: WatchedDriverOptions = {}): WatchedDriver
     forget: () => {
       calls.length = 0
     },
-    interfere: (next) => {
-      interference = next
+    of: (wanted) => calls.filter(({ verb }) => verb === wanted),
+    plan: (verb, ...treatments) => {
+      planned.push(...treatments.map((treatment) => ({ verb, treatment })))
+    },
+    always: (verb, treatment) => {
+      standing.set(verb, treatment)
+    },
+    heal: () => {
+      planned.length = 0
+      standing.clear()
     },
   }
 }
