@@ -30,3 +30,8 @@ export {
   StoreUnavailableError,
   StoreUnusableError,
 } from './core/errors.ts'
+export { TaskScheduler } from './scheduler/task-scheduler.ts'
+export type { HistoryOptions, StopOptions, TaskSchedulerOptions } from './scheduler/scheduler-options.ts'
+export type { CronTiming, IntervalTiming, TaskOptions, TaskPolicyOptions } from './scheduler/task-options.ts'
+export type { TaskHandler, TaskRun } from './scheduler/task-run.ts'
+export type { RunHistoryEntry } from './scheduler/history.ts'
