@@ -1,0 +1,21 @@
+import { once } from 'node:events'
+import { describe } from 'vitest'
+import { Redis } from 'ioredis5'
+import { isAvailable } from '../support/stores.ts'
+import { contractFile } from './contract-file.ts'
+import { redisSubject } from './subjects/redis.ts'
+
+describe.skipIf(!(await isAvailable('redis')))('ioredis 5', () => {
+  contractFile(
+    redisSubject('ioredis 5', async (url) => {
+      const client = new Redis(url)
+      client.on('error', () => {})
+      await once(client, 'ready')
+      return {
+        client,
+        send: (command, ...args) => client.call(command, args),
+        close: async () => client.disconnect(),
+      }
+    }),
+  )
+})

@@ -1,0 +1,21 @@
+import { once } from 'node:events'
+import { describe } from 'vitest'
+import { Redis } from 'ioredis'
+import { isAvailable } from '../support/stores.ts'
+import { contractFile } from './contract-file.ts'
+import { redisSubject } from './subjects/redis.ts'
+
+describe.skipIf(!(await isAvailable('redis')))('ioredis 6', () => {
+  contractFile(
+    redisSubject('ioredis 6', async (url) => {
+      const client = new Redis(url)
+      client.on('error', () => {})
+      await once(client, 'ready')
+      return {
+        client,
+        send: (command, ...args) => client.call(command, args),
+        close: async () => client.disconnect(),
+      }
+    }),
+  )
+})

@@ -1,0 +1,22 @@
+import { describe } from 'vitest'
+import { createClient } from 'redis'
+import { isAvailable } from '../support/stores.ts'
+import { contractFile } from './contract-file.ts'
+import { redisSubject } from './subjects/redis.ts'
+
+describe.skipIf(!(await isAvailable('redis')))('node-redis 6', () => {
+  contractFile(
+    redisSubject('node-redis 6', async (url) => {
+      const client = createClient({ url })
+      client.on('error', () => {})
+      await client.connect()
+      return {
+        client,
+        send: (command, ...args) => client.sendCommand([command, ...args]),
+        close: async () => {
+          if (client.isOpen) client.destroy()
+        },
+      }
+    }),
+  )
+})

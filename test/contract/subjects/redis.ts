@@ -1,0 +1,84 @@
+import { once } from 'node:events'
+import { Redis } from 'ioredis'
+import type { ContractSubject, RawStore } from 'leasehold/testing'
+import { redisDriver, type RedisClient } from 'leasehold/redis'
+import { redisUrl } from '../../support/stores.ts'
+
+/** A connected client as an application would have made it. */
+export interface OpenClient {
+  readonly client: RedisClient
+  /** Sends one command past the driver. */
+  send(command: string, ...args: string[]): Promise<unknown>
+  close(): Promise<unknown>
+}
+
+export function redisSubject(name: string, open: (url: string) => Promise<OpenClient>): ContractSubject {
+  return {
+    name: `redis / ${name}`,
+    expects: {
+      push: true,
+      clock: 'server',
+      keepsFreeRecords: false,
+      raw: ['forgetKey', 'forgetTask', 'readFence', 'writeFence', 'countKeys', 'plantForeign', 'disturb'],
+      unreachable: true,
+    },
+    open: async () => {
+      const url = await redisUrl()
+      const [first, second, closed] = await Promise.all([open(url), open(url), open(url)])
+      await closed.close()
+      const operator = new Redis(url)
+      operator.on('error', () => {})
+      await once(operator, 'ready')
+      return {
+        first: redisDriver(first.client),
+        second: redisDriver(second.client),
+        unreachable: redisDriver(closed.client),
+        raw: { ...rawRedis(operator), disturb: () => disturb(operator, [first, second]) },
+        close: async () => {
+          await Promise.all([first.close(), second.close()])
+          operator.disconnect()
+        },
+      }
+    },
+  }
+}
+
+/** Drops the cached scripts, and cuts the connections of the drivers on trial, but of no other test. */
+async function disturb(operator: Redis, clients: readonly OpenClient[]): Promise<void> {
+  await operator.script('FLUSH')
+  for (const { send } of clients) await operator.client('KILL', 'ID', Number(await send('CLIENT', 'ID')))
+}
+
+/** The form of the records is written down here once more, so that the driver's own code is not taken at its word. */
+function rawRedis(operator: Redis): RawStore {
+  const record = (namespace: string, kind: 'k' | 't', name: string): string =>
+    `{leasehold:${namespace}}:${kind}:${name}`
+  return {
+    forgetKey: async (namespace, key) => {
+      await operator.del(record(namespace, 'k', key))
+    },
+    forgetTask: async (namespace, task) => {
+      await operator.del(record(namespace, 't', task))
+    },
+    readFence: async (namespace, key) => {
+      const text = await operator.get(record(namespace, 'k', key))
+      return text?.split(' ')[1] ?? null
+    },
+    writeFence: async (namespace, key, fence) => {
+      const name = record(namespace, 'k', key)
+      const [version, , ...rest] = ((await operator.get(name)) ?? '').split(' ')
+      await operator.set(name, [version, String(fence), ...rest].join(' '), 'KEEPTTL')
+    },
+    countKeys: async (namespace) => {
+      let count = 0
+      for await (const names of operator.scanStream({ match: record(namespace, 'k', '*'), count: 1_000 })) {
+        count += (names as string[]).length
+      }
+      return count
+    },
+    plantForeign: async (namespace, key) => {
+      await operator.del(record(namespace, 'k', key))
+      await operator.rpush(record(namespace, 'k', key), 'no', 'lease')
+    },
+  }
+}
