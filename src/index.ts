@@ -1,4 +1,5 @@
 export { LockService } from './lock-service.ts'
+export { connect, type ConnectOptions } from './connect.ts'
 export type { ForceReleaseOptions, ForceReleaseOutcome, ListOptions, RunResult } from './core/lock-service.ts'
 export type { Lease } from './core/lease.ts'
 export type { LeaseInfo } from './core/lease-info.ts'

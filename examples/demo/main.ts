@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type DemoArguments, parseDemoArguments, usage } from './arguments.ts'
 import { Board } from './board.ts'
 import { Fleet, type Pod } from './fleet.ts'
-import { type PodMessage, workMs } from './messages.ts'
+import { isLong, lateIndex, type PodMessage } from './messages.ts'
 import { type Summary, summarize } from './summary.ts'
 
 async function main(args: DemoArguments): Promise<Summary> {
@@ -27,8 +27,9 @@ async function main(args: DemoArguments): Promise<Summary> {
     journal,
     onMessage(pod, message) {
       show(board, pod, message)
-      if (message.kind === 'started' && message.attempt === 1 && workMs(message.slot) > 100) {
-        void disturbances.next()?.(fleet, board, pod)
+      const inMidRun = message.kind === 'started' && message.attempt === 1 && isLong(message.slot)
+      if (inMidRun && pod.place !== lateIndex) {
+        void disturbances.next()?.({ fleet, board, runner: pod, slot: message.slot })
       }
     },
   })
@@ -42,7 +43,7 @@ async function main(args: DemoArguments): Promise<Summary> {
   const from = Math.ceil(Date.now() / 1_000) * 1_000
   const to = from + (args.seconds - 1) * 1_000
   for (let slot = from; slot <= to; slot += 1_000) {
-    await sleep(Math.max(0, slot + 950 - Date.now()))
+    await sleep(Math.max(0, slot + settledAfterMs - Date.now()))
     board.printUntil(slot)
   }
   await Promise.all([disturbances.settled(), fleet.stop()])
@@ -50,7 +51,18 @@ async function main(args: DemoArguments): Promise<Summary> {
   return await summarize(url, namespace, journal, { from, to })
 }
 
-type Disturbance = (fleet: Fleet, board: Board, runner: Pod) => Promise<void>
+/** By then a slot has run, on the late pod or after a takeover too. */
+const settledAfterMs = 1_300
+
+interface Scene {
+  readonly fleet: Fleet
+  readonly board: Board
+  /** The pod that is in the middle of a run, and of which slot. */
+  readonly runner: Pod
+  readonly slot: number
+}
+
+type Disturbance = (scene: Scene) => Promise<void>
 
 /** A kill and a drain, each at the first long slot after its time has come, so that each hits a run in its middle. */
 function plannedDisturbances(seconds: number): { next(): Disturbance | undefined; settled(): Promise<void> } {
@@ -64,8 +76,8 @@ function plannedDisturbances(seconds: number): { next(): Disturbance | undefined
     next() {
       if (plan[0] === undefined || performance.now() - startedAt < plan[0].afterMs) return undefined
       const { disturb } = plan.shift() as (typeof plan)[number]
-      return (fleet, board, runner) => {
-        const done = disturb(fleet, board, runner)
+      return (scene) => {
+        const done = disturb(scene)
         running.push(done)
         return done
       }
@@ -74,15 +86,16 @@ function plannedDisturbances(seconds: number): { next(): Disturbance | undefined
   }
 }
 
-async function killInMidRun(fleet: Fleet, board: Board, runner: Pod): Promise<void> {
+async function killInMidRun({ fleet, board, runner, slot }: Scene): Promise<void> {
   runner.process.kill('SIGKILL')
+  board.mark(slot, runner.place, '✗ killed')
   await runner.ended
   board.note(`${runner.name} was killed (SIGKILL) in the middle of its run; another takes the slot over.`)
   const next = await fleet.start(runner.place)
   board.note(`${next.name} started in its place.`)
 }
 
-async function drainOne(fleet: Fleet, board: Board, runner: Pod): Promise<void> {
+async function drainOne({ fleet, board, runner }: Scene): Promise<void> {
   runner.process.kill('SIGTERM')
   board.note(
     `${runner.name} got SIGTERM in the middle of its run; it finishes the run under its lease, then ends.`,

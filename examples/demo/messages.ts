@@ -12,7 +12,11 @@ export const lateMs = 300
 
 /** Most slots take 5 ms; every fourth takes long enough to be hit in the middle. */
 export function workMs(slot: number): number {
-  return (slot / 1000) % 4 === 0 ? 400 : 5
+  return isLong(slot) ? 400 : 5
+}
+
+export function isLong(slot: number): boolean {
+  return (slot / 1000) % 4 === 0
 }
 
 /** What a pod is started with, as JSON in its first argument. */

@@ -34,7 +34,8 @@ async function main(): Promise<void> {
     const at = slot.getTime()
     write({ pod, what: 'started', slot: at, attempt })
     tell({ kind: 'started', slot: at, attempt, fence })
-    await sleep(workMs(at))
+    // A second attempt finds most of the work done.
+    await sleep(attempt === 1 ? workMs(at) : 5)
     write({ pod, what: 'finished', slot: at, attempt })
     tell({ kind: 'finished', slot: at, attempt, fence })
   })
