@@ -8,7 +8,7 @@ export interface RunHistoryEntry {
   readonly task: string
   /** The nominal instant; of `registered` and `edited` entries the moment when that happened. */
   readonly slot: Date
-  /** 1 for the first run of a slot, more for retries after a crash, 0 for a slot that did not run. */
+  /** 1 for the first run of a slot, more for retries after a crash, 0 for a slot that was not even granted to a node. */
   readonly attempt: number
   /**
    * - `running`; `succeeded`; `failed`: the handler threw

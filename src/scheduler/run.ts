@@ -176,6 +176,9 @@ export class Run {
       get signal() {
         return hold.signal
       },
+      get remainingMs() {
+        return hold.remainingMs
+      },
       isHeld: () => hold.isHeld,
       assertHeld: () => {
         if (!hold.isHeld) throw this.#lossError(hold.lossReason ?? 'gone')

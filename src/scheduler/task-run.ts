@@ -13,6 +13,8 @@ export interface TaskRun {
    * operator, or because the scheduler stops and its drain limit is reached. Exact like a lease's signal.
    */
   readonly signal: AbortSignal
+  /** Milliseconds until the deadline after which the run's lease is not trusted; 0 once it is lost or ended. */
+  readonly remainingMs: number
   /** Whether the run still holds its lease. Exact at any moment: looks at both clocks. */
   isHeld(): boolean
   /** @throws LeaseLostError (`LEASE_LOST`) unless the run still holds its lease */
