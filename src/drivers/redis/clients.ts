@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../../core/errors.ts'
 import { ioredisConnection, type IoRedisClient } from './ioredis.ts'
 import { nodeRedisConnection, type NodeRedisClient } from './node-redis.ts'
 
-/** A client that the driver can work with: one of ioredis (5, 6) or of node-redis (5, 6), for a single server. */
+/** A client that the driver can work with: of ioredis (5, 6), or of node-redis (5, 6) for a single server. */
 export type RedisClient = IoRedisClient | NodeRedisClient
 
 /** What the driver sees of a client, whichever it is. */
@@ -47,7 +47,7 @@ export function redisConnection(option: string, client: RedisClient): RedisConne
   if (isNodeRedis(client)) return nodeRedisConnection(client)
   throw new InvalidOptionError(
     option,
-    `${option} must be a client of ioredis (5 or 6) or node-redis (5 or 6) for a single server, such as new Redis(url) or createClient({ url }). Clusters, sentinel clients and pools of node-redis cannot be used.`,
+    `${option} must be a client of ioredis (5 or 6), such as new Redis(url) or new Cluster(nodes), or of node-redis (5 or 6) for a single server, such as createClient({ url }). Clusters, sentinel clients and pools of node-redis cannot be used.`,
   )
 }
 

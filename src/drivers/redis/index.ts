@@ -45,7 +45,7 @@ export interface RedisDriverOptions {
 
 /**
  * Locks and tasks in Redis, over a client that is yours: the driver never connects or closes it. For ioredis 5 and 6
- * and node-redis 5 and 6 with a single server (or its Sentinels, with ioredis).
+ * with a single server, Sentinels or a Cluster, and for node-redis 5 and 6 with a single server.
  *
  * @throws InvalidOptionError for something that is no such client, and for an option out of range
  *

@@ -1,15 +1,16 @@
 import type { ChannelListener, RedisConnection, Subscription } from './clients.ts'
 import { textOf } from './words.ts'
 
-/** What the driver uses of an ioredis client. `Redis` of ioredis 5 and 6 fits. */
+/** What the driver uses of an ioredis client. `Redis` and `Cluster` of ioredis 5 and 6 fit. */
 export interface IoRedisClient {
   readonly status: string
+  readonly isCluster: boolean
   readonly options: IoRedisOptions
   /** The socket of the moment. */
   readonly stream?: unknown
   call(command: string, args: string[]): Promise<unknown>
-  // Overrides are typed by each version in its own way.
-  duplicate(override?: object): IoRedisClient
+  // Typed by each version in its own way; a cluster takes its nodes first.
+  duplicate(override?: object, clusterOverride?: object): IoRedisClient
   connect(): Promise<unknown>
   disconnect(): void
   subscribe(...channels: string[]): Promise<unknown>
@@ -55,12 +56,16 @@ class IoRedisConnection implements RedisConnection {
     return /^Stream isn't writeable and enableOfflineQueue|^Connection in subscriber mode/.test(error.message)
   }
 
-  /** ioredis writes what was not answered again on its next connection, unless told not to. */
+  /** ioredis writes what was not answered again on its next connection, unless told not to; a cluster always does. */
   wire(): unknown {
+    if (this.#client.isCluster) return {}
     return this.#client.options.autoResendUnfulfilledCommands === false ? null : this.#client.stream
   }
 
   duplicate(): RedisConnection {
+    if (this.#client.isCluster) {
+      return new IoRedisConnection(this.#client.duplicate([], { lazyConnect: true }))
+    }
     const copy = this.#client.duplicate({
       lazyConnect: true,
       enableAutoPipelining: false,
