@@ -29,6 +29,20 @@ export const purging = group('locks: purging', (it) => {
     assert.ok(Number.isInteger(deleted) && deleted >= 0 && deleted <= 3, `deleted ${deleted}`)
   })
 
+  it(
+    'a purge deletes no more than its limit, and no less if there is more',
+    ['keeps free records'],
+    async (stage) => {
+      const { first, second } = stage
+      for (const key of someKeys(7)) await first.release(await first.grant(key))
+      const { now } = await first.scheduled.poll()
+      // Free for 0 ms, and with no fence ahead of the clock, only once the clock has gone on a little.
+      await first.scheduled.waitFor(now + 10)
+      const deleted = [await second.purge(0, 3), await second.purge(0, 3), await second.purge(0, 3)]
+      assert.deepEqual(deleted, [3, 3, 1])
+    },
+  )
+
   it('a purge with nothing to do answers 0', async ({ first }) => {
     assert.equal(await first.purge(0), 0)
   })

@@ -171,12 +171,12 @@ export const runLog = group('tasks: log and records', (it) => {
       'all ended rows are gone',
       async () => {
         deleted += await second.scheduled.purge(0)
+        assert.equal((await first.scheduled.row('task', run.slot, 1)).state, 'running')
         return first.scheduled.log('task')
       },
       (rows) => rows.length === 1,
     )
     assert.equal(deleted, 5)
-    assert.equal((await first.scheduled.row('task', run.slot, 1)).state, 'running')
     assert.equal(await second.scheduled.purge(0), 0)
   })
 

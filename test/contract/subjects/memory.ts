@@ -25,7 +25,7 @@ export function openMemoryStore(store: string): ContractStore {
   }
 }
 
-function rawMemory(store: string): RawStore {
+export function rawMemory(store: string): RawStore {
   return {
     forgetKey: async (namespace, key) => {
       memoryNamespace(store, namespace).leases.delete(key)
