@@ -16,7 +16,13 @@ import {
   type StopOptions,
   type TaskSchedulerOptions,
 } from './scheduler-options.ts'
-import { resolveTask, scheduleFromText, type TaskDefinition, type TaskOptions } from './task-options.ts'
+import {
+  resolveTask,
+  scheduleFromText,
+  type TaskDefaults,
+  type TaskDefinition,
+  type TaskOptions,
+} from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 
 /**
@@ -33,6 +39,7 @@ import type { TaskHandler } from './task-run.ts'
 export class TaskScheduler {
   readonly #context: ServiceContext
   readonly #options: ResolvedTaskSchedulerOptions
+  readonly #defaults: TaskDefaults
   readonly #tasks = new Map<string, readonly [TaskDefinition, TaskHandler]>()
   /** The present node, and earlier ones with handlers that have not ended. */
   readonly #nodes = new Set<Node>()
@@ -43,7 +50,11 @@ export class TaskScheduler {
   /** @throws InvalidOptionError */
   constructor(options: TaskSchedulerOptions) {
     this.#options = resolveTaskSchedulerOptions(options)
-    this.#context = contextOf(this.#options.locks)
+    const { locks, timeZone, lease } = this.#options
+    this.#context = contextOf(locks)
+    this.#defaults = { service: this.#context.options, timeZone, lease }
+    // A default that cannot be used is refused here, not by the first task that it is used for.
+    resolveTask('any', { cron: '@daily' }, this.#defaults)
   }
 
   /**
@@ -53,8 +64,7 @@ export class TaskScheduler {
    * @throws InvalidOptionError (an impossible cron, an unknown time zone, …), DuplicateTaskError
    */
   schedule(name: string, options: TaskOptions, handler: TaskHandler): void {
-    const { timeZone, lease } = this.#options
-    const definition = resolveTask(name, options, { service: this.#context.options, timeZone, lease })
+    const definition = resolveTask(name, options, this.#defaults)
     if (typeof handler !== 'function') {
       throw new InvalidOptionError('handler', 'The third argument of schedule must be a function.')
     }

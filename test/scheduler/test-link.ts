@@ -1,11 +1,26 @@
 import { DriverFault } from 'leasehold'
 import type { CallOptions, Driver, TaskDriver } from 'leasehold/driver'
-import type { VirtualTime } from '../core/virtual-time.ts'
 
-export type TaskVerb = keyof TaskDriver
+export type TaskVerb = (typeof verbs)[number]
+
+interface Sleeper {
+  sleep(forMs: number): Promise<void>
+}
 
 /** A request as tests look at it. */
 export type SeenRequest = Readonly<Record<string, unknown>>
+
+const verbs = [
+  'register',
+  'claim',
+  'refresh',
+  'complete',
+  'control',
+  'poll',
+  'inspect',
+  'log',
+  'purge',
+] as const
 
 /** The way of one simulated process to the store, which tests cut, slow down, or make lose answers. */
 export class TestLink {
@@ -20,17 +35,21 @@ export class TestLink {
   isCut = false
   /** How long a call takes there, and an answer back. */
   lagMs = 0
-  readonly #time: VirtualTime
+  readonly #time: Sleeper
   readonly #planned: { readonly verb: TaskVerb; readonly how: 'lose-answer' | 'refuse' | 'hang' | Answer }[] =
     []
 
-  constructor(inner: Driver, time: VirtualTime) {
+  constructor(inner: Driver, time: Sleeper) {
     this.#time = time
     this.driver = {
       ...inner,
       open: (namespace) => {
         const session = inner.open(namespace)
-        return { ...session, tasks: this.#through(session.tasks) }
+        return {
+          locks: session.locks,
+          tasks: this.#through(session.tasks),
+          close: () => session.close(),
+        }
       },
     }
   }
@@ -50,9 +69,8 @@ export class TestLink {
   }
 
   #through(inner: TaskDriver): TaskDriver {
-    const verbs = Object.keys(inner) as TaskVerb[]
     const wrapped = verbs.map((verb) => {
-      const send = inner[verb] as (...args: unknown[]) => Promise<unknown>
+      const send = inner[verb].bind(inner) as (...args: unknown[]) => Promise<unknown>
       return [verb, (...args: unknown[]) => this.#send(verb, args, () => send(...args))]
     })
     return Object.fromEntries(wrapped) as TaskDriver
