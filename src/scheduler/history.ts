@@ -38,18 +38,21 @@ export interface RunHistoryEntry {
   readonly late: string | null
 }
 
+/** So many slots are computed before other work of this process gets its turn: leases want to be renewed. */
+const breath = 100
+
 /**
  * The entries of a task from the rows of its log, the latest first. A row names the mark that it followed: the slots
  * between the two were decided by it as well, and get entries of their own as far as the schedule is known.
  *
  * @param schedule the present one; it tells nothing about slots before its last edit
  */
-export function toHistory(
+export async function toHistory(
   task: string,
   rows: readonly RunRecord[],
   schedule: Schedule | null,
   limit: number,
-): RunHistoryEntry[] {
+): Promise<RunHistoryEntry[]> {
   const entries: RunHistoryEntry[] = []
   let known = schedule
   for (const row of rows) {
@@ -57,8 +60,13 @@ export function toHistory(
     entries.push(toEntry(task, row))
     if (row.reason === 'edited' || row.state === 'registered') known = null
     if (known === null || row.after >= row.slot) continue
-    for (const slot of slotsBefore(known, row.slot, row.after, limit - entries.length)) {
-      entries.push(toMissed(task, row, slot))
+    let before = row.slot
+    while (entries.length < limit) {
+      const missed = slotsBefore(known, before, row.after, Math.min(breath, limit - entries.length))
+      for (const slot of missed) entries.push(toMissed(task, row, slot))
+      if (missed.length < breath) break
+      before = missed.at(-1) ?? row.after
+      await new Promise((resolve) => setImmediate(resolve))
     }
   }
   return entries

@@ -104,7 +104,6 @@ export class Node {
   async #within(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
     let timer: Timer | undefined
     const limit = new Promise<false>((resolve) => {
-      if (milliseconds === Infinity) return
       const { clock } = this.#desk.context.options
       timer = clock.setTimer(milliseconds, () => resolve(false), { keepAlive: true })
     })

@@ -39,3 +39,24 @@ export function slotsBefore(schedule: Schedule, before: number, after: number, l
   }
   return slots
 }
+
+/** The same schedule, which remembers the two slots around the instant that it was asked for last. */
+export function remembering(schedule: Schedule): Schedule {
+  let from = Number.NaN
+  let to = Number.NaN
+  const isBetween = (instant: number): boolean => instant >= from && instant < to
+  return {
+    fingerprint: schedule.fingerprint,
+    timing: schedule.timing,
+    next(after) {
+      return isBetween(after) ? to : schedule.next(after)
+    },
+    latest(atOrBefore) {
+      if (!isBetween(atOrBefore)) {
+        from = schedule.latest(atOrBefore)
+        to = schedule.next(atOrBefore)
+      }
+      return from
+    },
+  }
+}

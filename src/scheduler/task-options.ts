@@ -11,7 +11,7 @@ import { toStoredKey } from '../core/stored-key.ts'
 import { cronSchedule } from './cron-schedule.ts'
 import { intervalSchedule } from './interval-schedule.ts'
 import type { SlotPolicies } from './policies.ts'
-import type { Schedule } from './schedule.ts'
+import { remembering, type Schedule } from './schedule.ts'
 
 /** A cron on the wall clocks of a time zone. */
 export interface CronTiming {
@@ -147,7 +147,7 @@ function resolveSchedule(options: TaskOptions, defaultTimeZone: string): Schedul
       "A task needs either cron, such as '0 2 * * *', or every, such as '30s'.",
     )
   }
-  if (cron !== undefined) return cronSchedule(cron, timeZone ?? defaultTimeZone)
+  if (cron !== undefined) return remembering(cronSchedule(cron, timeZone ?? defaultTimeZone))
   if (timeZone !== undefined) {
     throw new InvalidOptionError('timeZone', 'timeZone goes with cron: an interval is the same in all zones.')
   }

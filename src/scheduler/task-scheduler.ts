@@ -133,7 +133,7 @@ export class TaskScheduler {
     const rows = await askStore(this.#context, what, (call) =>
       tasks.log({ task, from: null, to: null, limit }, call),
     )
-    return toHistory(name, rows, await this.#scheduleOf(name, task), limit)
+    return await toHistory(name, rows, await this.#scheduleOf(name, task), limit)
   }
 
   /** Stops with the usual drain. */

@@ -2,7 +2,7 @@ import { InvalidOptionError } from 'leasehold'
 import { describe, expect, it } from 'vitest'
 import { cronSchedule } from '../../src/scheduler/cron-schedule.ts'
 import { intervalSchedule } from '../../src/scheduler/interval-schedule.ts'
-import { slotsBefore, slotsBetween } from '../../src/scheduler/schedule.ts'
+import { remembering, slotsBefore, slotsBetween } from '../../src/scheduler/schedule.ts'
 
 const at = (text: string): number => Date.parse(text)
 const iso = (instants: readonly number[]): string[] =>
@@ -102,4 +102,18 @@ describe('a cron', () => {
       expect((performance.now() - begun) / 100).toBeLessThan(20)
     },
   )
+})
+
+describe('a schedule that remembers', () => {
+  it('answers as the one below does', () => {
+    const plain = cronSchedule('*/7 2 * * *', 'Europe/Berlin')
+    const schedule = remembering(plain)
+    for (let at_ = at('2026-03-28T23:00:00Z'); at_ < at('2026-03-29T05:00:00Z'); at_ += 59_000) {
+      expect([schedule.latest(at_), schedule.next(at_)]).toEqual([plain.latest(at_), plain.next(at_)])
+      expect([schedule.next(at_ - 200_000), schedule.latest(at_)]).toEqual([
+        plain.next(at_ - 200_000),
+        plain.latest(at_),
+      ])
+    }
+  })
 })
