@@ -23,7 +23,7 @@ export function claimSql({ tasks, runs }: TableNames, lockedRows: CallOptions['l
                and not (l.run_token is not null and r.overlap = 'queue' and r.decide = 'run' and l.paused_by is null)))`
   const isAlive = '(l.run_token is not null and l.run_expires_at > (select now from t))'
   return `with r as materialized (
-  select u.*, row_number() over (partition by u.task order by u.ord) = 1 as first
+  select u.*, row_number() over (partition by u.task order by u.ord) as nth
     from (select ord, task collate "C" as task, slot, after, gap, fingerprint, definition,
                  attend * interval '1 ms' as attend, token, ttl * interval '1 ms' as ttl, holder, overlap, on_crash,
                  max_attempts, decide, reason
@@ -35,9 +35,9 @@ export function claimSql({ tasks, runs }: TableNames, lockedRows: CallOptions['l
                                    overlap, on_crash, max_attempts, decide, reason, ord)) u),
 t as materialized (select c.now, ${millis('c.now')} as ms from (select clock_timestamp() as now) c),
 v as materialized (
-  select r.*, coalesce(a.record, b.record, s.record) as record, coalesce(a.is_locked, b.is_locked, false) as is_locked,
+  select $1 as namespace, r.*, coalesce(a.record, b.record, s.record) as record, coalesce(a.is_locked, b.is_locked, false) as is_locked,
          coalesce(s.may_change, false) as may_change, s.is_known is null as is_unknown
-    from (select * from r where first order by task) r
+    from (select * from r where nth = 1 order by task) r
          left join lateral (
       select l as record, true as is_locked from ${tasks} l
        where l.namespace = $1 and l.task = r.task and not ${isAlive} and ${mayChange}
@@ -76,6 +76,13 @@ n as materialized (
   select d.*, case when d.decision in ('granted', 'takeover') and d.last_fence >= ${greatestFence} then 'overflow'
                    else d.decision end as outcome
     from d),
+ins as (
+  insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
+  select $1, n.task, t.ms, n.fingerprint, n.definition, t.now, t.now + n.attend
+    from n cross join t
+   where n.outcome = 'unknown' and (select count(*) from n) >= 0 order by n.task
+  on conflict (namespace, task) do nothing
+  returning l.task, l.mark, l as record),
 upd as (
   update ${tasks} l
      set mark = case when n.outcome in ('granted', 'paused', 'missed', 'overlap') then n.slot else l.mark end,
@@ -94,24 +101,15 @@ upd as (
                                when n.is_given_up then null else l.run_expires_at end,
          run_stop = case when n.outcome in ('granted', 'takeover') or n.is_given_up then null else l.run_stop end
     from n
-   where l.namespace = $1 and l.task = n.task and l.task = any(array(select task from n where is_locked))
-     and n.is_locked and n.outcome <> 'overflow'
+   where (l.namespace, l.task) = (n.namespace, n.task) and n.is_locked and n.outcome <> 'overflow' and (select count(*) from ins) >= 0
      and (n.is_given_up or n.outcome in ('granted', 'takeover', 'rearmed', 'paused', 'missed', 'overlap'))
   returning l.task, l.run_slot, l.run_attempt, l.fence, l as record),
+over as materialized (
+  select (select g.ctid from ${runs} g
+           where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt) as row_id
+    from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'),
 lost as (
-  update ${runs} g set state = 'lost', ended_at = t.now
-    from t
-   where g.ctid = any(array(
-           select (select g.ctid from ${runs} g
-                    where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt)
-             from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'))),
-ins as (
-  insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
-  select $1, n.task, t.ms, n.fingerprint, n.definition, t.now, t.now + n.attend
-    from n cross join t
-   where n.outcome = 'unknown' order by n.task
-  on conflict (namespace, task) do nothing
-  returning l.task, l.mark, l as record),
+  update ${runs} g set state = 'lost', ended_at = t.now from over cross join t where g.ctid = over.row_id),
 logged as (
   insert into ${runs} (${loggedColumns})
   select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now, null::timestamptz
@@ -139,7 +137,7 @@ select json_agg(
          case n.outcome when 'missed' then n.reason else n.outcome end,
          ${stateColumns}) end order by r.ord)::text as answer
   from c cross join t cross join r
-       left join n on n.task = r.task and r.first
+       left join n on n.task = r.task and r.nth = 1
        left join upd on upd.task = n.task
        left join ins on ins.task = n.task
        left join lateral (select (coalesce(upd.record, ins.record, n.record)).*) l on true`

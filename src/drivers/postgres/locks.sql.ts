@@ -6,12 +6,17 @@ import type { TableNames } from './schema.sql.ts'
  * an item. Each answers one JSON text, so that no client's type parsers, row shapes or column naming matter.
  *
  * Each batch is one statement and so one transaction. It has three parts: `r`, the requests; a CTE that locks the rows
- * it may change, one by one in the order of their keys, so that no two statements can wait for each other; and the
- * changes, made to locked rows only. A row that somebody else has locked is skipped, and told from a lost or a held one
- * by a look at it without a lock.
+ * it may change, one by one in the order of their keys; and the changes, made to locked rows only. A row that somebody
+ * else has locked is skipped, and told from a lost or a held one by a look at it without a lock.
  *
- * The look-ups by key sit in LATERAL subqueries that the planner cannot flatten, and the updates also say
- * `key = any(…)`: even a plan that was made while the table was empty uses the index.
+ * No two statements wait for each other, even where they wait for locked rows, because none changes a row before it has
+ * all its locks: that is what a `count(*)` of an earlier part is there for. An insert waits for whoever is inserting or
+ * changing its key, so inserts come after the locks, in the order of keys, and before the updates.
+ *
+ * Nothing here may scan a table, whatever the planner believes of it: that it is empty, as when a plan is kept from
+ * then, or that a namespace has few rows. So a look-up by key sits in a LATERAL subquery that cannot be flattened, an
+ * update takes both columns of the primary key from the locked rows, so that no index search by the namespace alone is
+ * on offer, and `nth = 1` (rather than a boolean) makes those rows seem few.
  */
 
 type LockedRows = CallOptions['lockedRows']
@@ -57,18 +62,27 @@ export const durably = `case current_setting('synchronous_commit') when 'off' th
 export function acquireSql({ leases }: TableNames, lockedRows: LockedRows): string {
   return `with r as materialized (
   select u.ord, u.key collate "C" as key, u.token, u.ttl * interval '1 ms' as ttl, u.holder,
-         u.waiting * interval '1 ms' as waiting, row_number() over (partition by u.key order by u.ord) = 1 as first
+         u.waiting * interval '1 ms' as waiting, row_number() over (partition by u.key order by u.ord) as nth
     from unnest($2::text::text[], $3::text::text[], $4::text::float8[], $5::text::text[], $6::text::float8[])
          with ordinality u(key, token, ttl, holder, waiting, ord)),
 t as materialized (select clock_timestamp() as now),
 mine as materialized (
-  select r.key, r.token, r.ttl, r.holder, l.again
-    from (select * from r where first order by key) r cross join lateral (
+  select $1 as namespace, r.key, r.token, r.ttl, r.holder, l.again
+    from (select * from r where nth = 1 order by key) r cross join lateral (
       select l.token = r.token and l.expires_at > (select now from t) as again from ${leases} l
        where l.namespace = $1 and l.key = r.key and l.released_token is distinct from r.token
          and l.fence < ${greatestFence}
          and (l.token is null or l.expires_at <= (select now from t) or (l.token = r.token and not l.revoked))
          for update ${unlessLocked(lockedRows)}) l),
+ins as (
+  insert into ${leases} (namespace, key, token, fence, holder, acquired_at, expires_at)
+  select $1, r.key, r.token, ${clockMicros}, r.holder, clock_timestamp(), clock_timestamp() + r.ttl
+    from r
+   where nth = 1 and (select count(*) from mine) >= 0
+     and (select l.fence from ${leases} l where l.namespace = $1 and l.key = r.key) is null
+   order by r.key
+  on conflict (namespace, key) do nothing
+  returning key, fence, expires_at),
 upd as (
   update ${leases} l
      set token = m.token, holder = m.holder, revoked = false,
@@ -76,21 +90,12 @@ upd as (
          acquired_at = case when m.again then l.acquired_at else clock_timestamp() end,
          expires_at = greatest(case when m.again then l.expires_at end, clock_timestamp() + m.ttl)
     from mine m
-   where l.namespace = $1 and l.key = m.key and l.key = any(array(select key from mine))
+   where (l.namespace, l.key) = (m.namespace, m.key) and (select count(*) from ins) >= 0
   returning l.key, l.fence, l.expires_at),
-ins as (
-  insert into ${leases} (namespace, key, token, fence, holder, acquired_at, expires_at)
-  select $1, r.key, r.token, ${clockMicros}, r.holder, clock_timestamp(), clock_timestamp() + r.ttl
-    from r
-   where first and (select count(*) from mine) >= 0
-     and (select l.fence from ${leases} l where l.namespace = $1 and l.key = r.key) is null
-   order by r.key
-  on conflict (namespace, key) do nothing
-  returning key, fence, expires_at),
 g as materialized (select * from upd union all select * from ins),
 w as materialized (
-  select r.key, r.waiting
-    from (select * from r where first and waiting > interval '0' and (select count(*) from g) >= 0 order by key) r
+  select $1 as namespace, r.key, r.waiting
+    from (select * from r where nth = 1 and waiting > interval '0' and (select count(*) from g) >= 0 order by key) r
          cross join lateral (
       select from ${leases} l
        where l.namespace = $1 and l.key = r.key and l.token is not null and l.expires_at > (select now from t)
@@ -100,7 +105,7 @@ w as materialized (
 wait as (
   update ${leases} l set waiting_until = greatest(l.waiting_until, clock_timestamp() + w.waiting * 1.5)
     from w
-   where l.namespace = $1 and l.key = w.key and l.key = any(array(select key from w))
+   where (l.namespace, l.key) = (w.namespace, w.key)
   returning l.key),
 c as materialized (
   select set_config('synchronous_commit', case when exists (select from g) then ${durably} else 'off' end, true))
@@ -114,8 +119,8 @@ select json_agg(
          json_build_array('held', l.fence, extract(epoch from l.expires_at - t.now) * 1000, l.holder)
        else json_build_array('busy') end order by r.ord)::text as answer
   from c cross join t cross join r
-       left join g on g.key = r.key and r.first
-       left join wait on wait.key = r.key and r.first
+       left join g on g.key = r.key and r.nth = 1
+       left join wait on wait.key = r.key and r.nth = 1
        left join lateral (select * from ${leases} l where l.namespace = $1 and l.key = r.key limit 1) l on true`
 }
 
@@ -129,18 +134,18 @@ select json_agg(
 export function refreshSql({ leases }: TableNames, lockedRows: LockedRows): string {
   return `with r as materialized (
   select u.ord, u.key collate "C" as key, u.token, u.ttl * interval '1 ms' as ttl,
-         row_number() over (partition by u.key, u.token order by u.ord) = 1 as first
+         row_number() over (partition by u.key, u.token order by u.ord) as nth
     from unnest($2::text::text[], $3::text::text[], $4::text::float8[]) with ordinality u(key, token, ttl, ord)),
 mine as materialized (
-  select r.key, r.token, r.ttl, l.expires_at, l.revoked
-    from (select * from r where first order by key) r cross join lateral (
+  select $1 as namespace, r.key, r.token, r.ttl, l.expires_at, l.revoked
+    from (select * from r where nth = 1 order by key) r cross join lateral (
       select l.expires_at, l.revoked from ${leases} l
        where l.namespace = $1 and l.key = r.key and l.token = r.token
          for no key update ${unlessLocked(lockedRows)}) l),
 upd as (
   update ${leases} l set expires_at = greatest(l.expires_at, clock_timestamp() + m.ttl)
     from mine m
-   where l.namespace = $1 and l.key = m.key and l.key = any(array(select key from mine))
+   where (l.namespace, l.key) = (m.namespace, m.key) and (select count(*) from mine) >= 0
      and not m.revoked and m.expires_at > clock_timestamp()
   returning l.key, l.token, l.expires_at),
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from (select count(*) from upd) u)
@@ -165,11 +170,11 @@ select json_agg(
 export function releaseSql({ leases }: TableNames, lockedRows: LockedRows): string {
   return `with r as materialized (
   select u.ord, u.key collate "C" as key, u.token,
-         row_number() over (partition by u.key, u.token order by u.ord) = 1 as first
+         row_number() over (partition by u.key, u.token order by u.ord) as nth
     from unnest($2::text::text[], $3::text::text[]) with ordinality u(key, token, ord)),
 mine as materialized (
-  select r.key, r.token, l.expires_at > clock_timestamp() as held, l.waiting_until > clock_timestamp() as awaited
-    from (select * from r where first order by key) r cross join lateral (
+  select $1 as namespace, r.key, r.token, l.expires_at > clock_timestamp() as held, l.waiting_until > clock_timestamp() as awaited
+    from (select * from r where nth = 1 order by key) r cross join lateral (
       select l.expires_at, l.waiting_until from ${leases} l
        where l.namespace = $1 and l.key = r.key and l.token = r.token
          for no key update ${unlessLocked(lockedRows)}) l),
@@ -178,7 +183,7 @@ upd as (
      set token = null, released_token = m.token, expires_at = least(l.expires_at, clock_timestamp()),
          waiting_until = 'epoch', revoked = false
     from mine m
-   where l.namespace = $1 and l.key = m.key and l.key = any(array(select key from mine))
+   where (l.namespace, l.key) = (m.namespace, m.key) and (select count(*) from mine) >= 0
   returning l.key, m.token, m.held, m.awaited),
 n as materialized (select count(pg_notify($4, 'r' || key)) from upd where awaited),
 c as materialized (select set_config('synchronous_commit', 'off', true) from n)
@@ -242,18 +247,22 @@ export function peekSql({ leases }: TableNames): string {
 }
 
 /**
- * Input: $1 namespace, $2 prefix, $3 limit, $4 the last key of the page before or ''.
+ * Input: $1 namespace, $2 prefix, $3 the most rows to look at, $4 the last key of the page before or '', $5 where to
+ * begin: that key, or the prefix.
  * Output: [[record, …], last key or null].
  *
- * Looks at no more than `limit` rows, held or not, so that a page costs the same however many are free.
+ * The rows looked at are counted, held or not, so that a page costs the same however many are free. They are taken in
+ * the order of the whole primary key, beyond the namespace if need be, so that no plan can collect all of a namespace
+ * and sort it.
  */
 export function scanSql({ leases }: TableNames): string {
   return `with page as materialized (
-  select l.*, starts_with(l.key, $2) as fits from ${leases} l
-   where l.namespace = $1 and l.key >= $2::text collate "C" and l.key > $4::text collate "C"
-   order by l.key limit $3::text::bigint)
+  select w.*, w.namespace = $1 and starts_with(w.key, $2) as fits
+    from (select * from ${leases} l where (l.namespace, l.key) >= ($1, $5)
+           order by l.namespace, l.key limit $3::text::bigint) w)
 select json_build_array(
-  (select coalesce(json_agg(${record} order by l.key), '[]') from page l where l.fits and ${isHeld}),
+  (select coalesce(json_agg(${record} order by l.key), '[]') from page l
+    where l.fits and l.key <> $4 and ${isHeld}),
   (select max(key) from page having count(*) >= $3::text::bigint and bool_and(fits)))::text as answer`
 }
 
@@ -270,17 +279,18 @@ export function purgeSql({ leases }: TableNames): string {
          and l.expires_at <= clock_timestamp() - $2::text::float8 * interval '1 ms'
          and l.fence <= ${clockMicros}`
   return `with walk as materialized (
-  select l.key, ${old} as old from ${leases} l
-   where l.namespace = $1 and l.key > $5::text collate "C"
-   order by l.key limit $4::text::bigint),
-chosen as materialized (select key from walk where old order by key limit $3::text::bigint),
+  select l.namespace, l.key, ${old} as old
+    from (select * from ${leases} l where (l.namespace, l.key) > ($1, $5)
+           order by l.namespace, l.key limit $4::text::bigint) l
+   where l.namespace = $1),
+chosen as materialized (select namespace, key from walk where old order by key limit $3::text::bigint),
 mine as materialized (
-  select c.key from chosen c cross join lateral (
+  select c.namespace, c.key from chosen c cross join lateral (
     select from ${leases} l
      where l.namespace = $1 and l.key = c.key and ${old}
        for update skip locked) l),
 del as (
-  delete from ${leases} l where l.namespace = $1 and l.key = any(array(select key from mine)) returning l.key)
+  delete from ${leases} l using mine m where (l.namespace, l.key) = (m.namespace, m.key) returning l.key)
 select json_build_array(
   (select count(*) from del),
   case when (select count(*) from chosen) >= $3::text::bigint then (select max(key) from chosen)

@@ -12,8 +12,8 @@ import { acquireSql, peekSql, purgeSql, refreshSql, releaseSql, revokeSql, scanS
 import { lockingStatement, statement } from './store.ts'
 import type { PostgresStore, Scope } from './store.ts'
 
-/** Free records are looked for among this many rows at a time, so that a purge of a big table stays short. */
-const purgeReach = 4
+/** How many rows a purge looks at for each that it may delete, so that it stays short on a big table. */
+export const purgeReach = 4
 
 /** Prepares the statements for leases; the answer opens one namespace. */
 export function locksIn(store: PostgresStore): (scope: Scope) => LockDriver {
@@ -75,7 +75,9 @@ export function locksIn(store: PostgresStore): (scope: Scope) => LockDriver {
       },
 
       async scan({ prefix, limit, cursor }, call) {
-        const values = [namespace, prefix, String(limit), cursor ?? '']
+        // The row that the last page ended with is looked at once more.
+        const reach = cursor === null ? limit : limit + 1
+        const values = [namespace, prefix, String(reach), cursor ?? '', cursor ?? prefix]
         const [records, next] = await store.ask<[LeaseRecord[], string | null]>(scan, values, call.attempt)
         return { records, cursor: next }
       },

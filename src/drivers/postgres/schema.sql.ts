@@ -36,7 +36,6 @@ export function tableNames(schema: string | null, prefix: string): TableNames {
  */
 export function schemaStatements(tables: TableNames): readonly string[] {
   const { leases, tasks, runs, namespaces } = tables
-  const endedIndex = runs.replace(/^.*\./, '').replace(/runs"$/, 'runs_ended"')
   return [
     `create table ${leases} (
   namespace text collate "C" not null,
@@ -90,9 +89,7 @@ export function schemaStatements(tables: TableNames): readonly string[] {
   error text,
   late text,
   primary key (namespace, task, slot, attempt)
-)`,
-
-    `create index ${endedIndex} on ${runs} (namespace, ended_at)`,
+) with (fillfactor = 80)`,
 
     `create table ${namespaces} (
   namespace text collate "C" primary key,

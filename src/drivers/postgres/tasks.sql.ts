@@ -28,7 +28,7 @@ export const stateColumns: string = `t.ms, l.mark, l.generation, l.paused_by is 
 const moment = `t as materialized (
   select c.now, ${millis('c.now')} as ms from (select clock_timestamp() as now) c)`
 
-const first = 'row_number() over (partition by u.task order by u.ord) = 1 as first'
+const nth = 'row_number() over (partition by u.task order by u.ord) as nth'
 
 /** Counts the namespace's control version up by the number of rows in a CTE, and says so to all who listen. */
 function raiseVersion(namespaces: string, changes: string, channel: string): string {
@@ -54,14 +54,14 @@ export function registerSql({ tasks, runs, namespaces }: TableNames, lockedRows:
            l.attended_until - (select now from t) <= r.attend / 2 or (r.starting and l.definition <> r.definition))`
   return `with r as materialized (
   select u.ord, u.task collate "C" as task, u.fingerprint, u.definition, u.starting,
-         u.attend * interval '1 ms' as attend, ${first}
+         u.attend * interval '1 ms' as attend, ${nth}
     from unnest($2::text::text[], $3::text::text[], $4::text::text[], $5::text::bool[], $6::text::float8[])
          with ordinality u(task, fingerprint, definition, starting, attend, ord)),
 ${moment},
 v as materialized (
-  select r.*, s.record, s.is_known is null as is_unknown, s.is_raised or s.is_stale as may_change,
+  select $1 as namespace, r.*, s.record, s.is_known is null as is_unknown, s.is_raised or s.is_stale as may_change,
          a.is_raised, a.is_locked, a.mark
-    from (select * from r where first order by task) r
+    from (select * from r where nth = 1 order by task) r
          left join lateral (
       select l.mark, ${isRaised} as is_raised, true as is_locked from ${tasks} l
        where l.namespace = $1 and l.task = r.task and (${isRaised} or ${isStale})
@@ -69,6 +69,13 @@ v as materialized (
          left join lateral (
       select l as record, true as is_known, ${isRaised} as is_raised, ${isStale} as is_stale from ${tasks} l
        where l.namespace = $1 and l.task = r.task limit 1) s on true),
+ins as (
+  insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
+  select $1, v.task, t.ms, v.fingerprint, v.definition, t.now, t.now + v.attend
+    from v cross join t
+   where v.is_unknown and (select count(*) from v) >= 0 order by v.task
+  on conflict (namespace, task) do nothing
+  returning l.task, l.mark, l as record),
 upd as (
   update ${tasks} l
      set mark = case when v.is_raised then greatest(l.mark, t.ms) else l.mark end,
@@ -83,15 +90,7 @@ upd as (
          definition = case when v.is_raised or v.starting then v.definition else l.definition end,
          attended_until = greatest(l.attended_until, t.now + v.attend)
     from v cross join t
-   where l.namespace = $1 and l.task = v.task and v.is_locked
-     and l.task = any(array(select task from v where is_locked))
-  returning l.task, l.mark, l as record),
-ins as (
-  insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
-  select $1, v.task, t.ms, v.fingerprint, v.definition, t.now, t.now + v.attend
-    from v cross join t
-   where v.is_unknown and (select count(*) from upd) >= 0 order by v.task
-  on conflict (namespace, task) do nothing
+   where (l.namespace, l.task) = (v.namespace, v.task) and v.is_locked and (select count(*) from ins) >= 0
   returning l.task, l.mark, l as record),
 logged as (
   insert into ${runs} (${loggedColumns})
@@ -103,7 +102,7 @@ logged as (
   returning task),
 changes as materialized (
   select upd.task from upd join v on v.task = upd.task
-   where v.is_raised and (select count(*) from ins) + (select count(*) from logged) >= 0),
+   where v.is_raised and (select count(*) from logged) >= 0),
 ${raiseVersion(namespaces, 'changes', '$7')},
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from told)
 select json_agg(
@@ -116,7 +115,7 @@ select json_agg(
               else 'superseded' end,
          ${stateColumns}) end order by r.ord)::text as answer
   from c cross join t cross join r
-       left join v on v.task = r.task and r.first
+       left join v on v.task = r.task and r.nth = 1
        left join upd on upd.task = v.task
        left join ins on ins.task = v.task
        left join lateral (select (coalesce(upd.record, ins.record, v.record)).*) l on true`
@@ -129,18 +128,18 @@ select json_agg(
 export function refreshRunSql({ tasks }: TableNames, lockedRows: LockedRows): string {
   return `with r as materialized (
   select u.ord, u.task collate "C" as task, u.token, u.ttl * interval '1 ms' as ttl,
-         row_number() over (partition by u.task, u.token order by u.ord) = 1 as first
+         row_number() over (partition by u.task, u.token order by u.ord) as nth
     from unnest($2::text::text[], $3::text::text[], $4::text::float8[]) with ordinality u(task, token, ttl, ord)),
 mine as materialized (
-  select r.task, r.token, r.ttl, l.run_expires_at
-    from (select * from r where first order by task) r cross join lateral (
+  select $1 as namespace, r.task, r.token, r.ttl, l.run_expires_at
+    from (select * from r where nth = 1 order by task) r cross join lateral (
       select l.run_expires_at from ${tasks} l
        where l.namespace = $1 and l.task = r.task and l.run_token = r.token
          for no key update ${unlessLocked(lockedRows)}) l),
 upd as (
   update ${tasks} l set run_expires_at = greatest(l.run_expires_at, clock_timestamp() + m.ttl)
     from mine m
-   where l.namespace = $1 and l.task = m.task and l.task = any(array(select task from mine))
+   where (l.namespace, l.task) = (m.namespace, m.task) and (select count(*) from mine) >= 0
      and m.run_expires_at > clock_timestamp()
   returning l.task, l.run_token, l.run_expires_at, l.run_stop),
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from (select count(*) from upd) u)
@@ -165,19 +164,22 @@ select json_agg(
 export function completeSql({ tasks, runs }: TableNames, lockedRows: LockedRows): string {
   const isTheRun = `l.run_token is not null and l.run_slot = r.slot and l.run_attempt = r.attempt and l.fence = r.fence`
   return `with r as materialized (
-  select u.*, ${first}
+  select u.*, ${nth}
     from (select ord, task collate "C" as task, slot, attempt, fence, outcome, reason, error
             from unnest($2::text::text[], $3::text::bigint[], $4::text::bigint[], $5::text::bigint[], $6::text::text[],
                         $7::text::text[], $8::text::text[])
                  with ordinality u(task, slot, attempt, fence, outcome, reason, error, ord)) u),
 ${moment},
 v as materialized (
-  select r.*, a.is_locked, g.ctid as row_id, g.state, g.fence as logged_fence
-    from (select * from r where first order by task) r
+  select $1 as namespace, r.*, a.is_locked, s.is_running, g.ctid as row_id, g.state, g.fence as logged_fence
+    from (select * from r where nth = 1 order by task) r
          left join lateral (
       select true as is_locked from ${tasks} l
        where l.namespace = $1 and l.task = r.task and ${isTheRun}
          for no key update ${unlessLocked(lockedRows)}) a on true
+         left join lateral (
+      select ${isTheRun} as is_running from ${tasks} l
+       where l.namespace = $1 and l.task = r.task limit 1) s on true
          left join lateral (
       select g.ctid, g.state, g.fence from ${runs} g
        where g.namespace = $1 and g.task = r.task and g.slot = r.slot and g.attempt = r.attempt limit 1) g on true),
@@ -186,33 +188,29 @@ upd as (
      set run_slot = null, run_attempt = null, run_token = null, run_holder = null, run_expires_at = null,
          run_stop = null
     from v
-   where l.namespace = $1 and l.task = v.task and v.is_locked
-     and l.task = any(array(select task from v where is_locked))
+   where (l.namespace, l.task) = (v.namespace, v.task) and v.is_locked and (select count(*) from v) >= 0
   returning l.task),
 ended as (
   update ${runs} g set state = v.outcome, reason = v.reason, error = v.error, ended_at = t.now
     from v join upd on upd.task = v.task cross join t
-   where g.ctid = v.row_id and g.ctid = any(array(select row_id from v where is_locked))),
+   where g.ctid = v.row_id),
 o as materialized (
-  select v.*, case when upd.task is not null then 'completed'
-                   when exists (select from ${tasks} l
-                                 where l.namespace = $1 and l.task = v.task and l.run_token is not null
-                                   and l.run_slot = v.slot and l.run_attempt = v.attempt and l.fence = v.fence)
-                     then 'busy'
+  select v.*, case when v.is_locked then 'completed'
+                   when v.is_running then 'busy'
                    when v.state is null or v.logged_fence is distinct from v.fence then 'unknown'
                    when v.state in ('lost', 'running') then 'late'
                    else 'completed' end as answer
-    from v left join upd on upd.task = v.task),
+    from v),
 late as (
   update ${runs} g set late = o.outcome
     from o
-   where o.answer = 'late' and g.ctid = o.row_id and g.ctid = any(array(select row_id from o where answer = 'late'))
+   where o.answer = 'late' and g.ctid = o.row_id
      and g.late is distinct from o.outcome),
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from (select count(*) from upd) u)
 select json_agg(json_build_array(
          case when o.answer is null then 'busy' when o.answer = 'unknown' then 'late' else o.answer end, t.ms)
          order by r.ord)::text as answer
-  from c cross join t cross join r left join o on o.task = r.task and r.first`
+  from c cross join t cross join r left join o on o.task = r.task and r.nth = 1`
 }
 
 /**
@@ -273,28 +271,56 @@ select coalesce(json_agg(${record} order by l.task), '[]')::text as answer
   from t cross join ${tasks} l where l.namespace = $1`
 }
 
-/** Input: $1 namespace, $2 task, $3 from or '', $4 to or '', $5 limit. Output: [row, …], the latest first. */
+/**
+ * Input: $1 namespace, $2 task, $3 from or '', $4 to or '', $5 limit. Output: [row, …], the latest first.
+ *
+ * The rows are taken in the order of the whole primary key, beyond the task if need be, so that no plan can collect all
+ * of a task's and sort them.
+ */
 export function logSql({ runs }: TableNames): string {
   return `with page as materialized (
-  select g.* from ${runs} g
-   where g.namespace = $1 and g.task = $2
-     and g.slot >= coalesce(nullif($3, '')::bigint, -9223372036854775808)
-     and g.slot < coalesce(nullif($4, '')::bigint, 9223372036854775807)
-   order by g.slot desc, g.attempt desc limit $5::text::bigint)
+  select * from ${runs} g
+   where (g.namespace, g.task, g.slot) < ($1, $2, coalesce(nullif($4, '')::bigint, 9223372036854775807))
+   order by g.namespace desc, g.task desc, g.slot desc, g.attempt desc limit $5::text::bigint)
 select coalesce(json_agg(json_build_object(
          'task', g.task, 'slot', g.slot, 'attempt', g.attempt, 'state', g.state, 'reason', g.reason,
          'after', g.follows, 'gap', g.gap, 'fence', g.fence, 'holder', g.holder,
          'startedAt', ${millis('g.started_at')}, 'endedAt', ${millis('g.ended_at')},
          'error', g.error, 'late', g.late) order by g.slot desc, g.attempt desc), '[]')::text as answer
-  from page g`
+  from page g
+ where g.namespace = $1 and g.task = $2
+   and g.slot >= coalesce(nullif($3, '')::bigint, -9223372036854775808)`
 }
 
-/** Input: $1 namespace, $2 how long ago a row must have ended (ms), $3 the most to delete. Output: how many. */
+/**
+ * Input: $1 namespace, $2 how long ago a row must have ended (ms), $3 the most to delete, $4 the most to look at,
+ * $5, $6, $7 task, slot and attempt after which to begin.
+ * Output: [deleted, task, slot, attempt], the last row looked at, or '' for the task at the end.
+ *
+ * Walks along the primary key, as the purge of leases does. An index on the time of the end would be written with every
+ * run, and would tempt the planner to look a run up by its namespace alone.
+ */
 export function purgeRunsSql({ runs }: TableNames): string {
-  return `with old as materialized (
-  select g.ctid as row_id from ${runs} g
-   where g.namespace = $1 and g.ended_at <= clock_timestamp() - $2::text::float8 * interval '1 ms'
-   order by g.ended_at limit $3::text::bigint for update skip locked),
-del as (delete from ${runs} g where g.ctid = any(array(select row_id from old)) returning 1)
-select (select count(*) from del)::text as answer`
+  return `with walk as materialized (
+  select g.namespace, g.task, g.slot, g.attempt,
+         g.ended_at <= clock_timestamp() - $2::text::float8 * interval '1 ms' as old
+    from (select * from ${runs} g
+           where (g.namespace, g.task, g.slot, g.attempt) > ($1, $5, $6::text::bigint, $7::text::integer)
+           order by g.namespace, g.task, g.slot, g.attempt limit $4::text::bigint) g
+   where g.namespace = $1),
+chosen as materialized (select * from walk where old order by task, slot, attempt limit $3::text::bigint),
+del as (
+  delete from ${runs} g using chosen c
+   where (g.namespace, g.task, g.slot, g.attempt) = (c.namespace, c.task, c.slot, c.attempt)
+  returning 1),
+last as (
+  (select task, slot, attempt from chosen where (select count(*) from chosen) >= $3::text::bigint
+    order by task desc, slot desc, attempt desc limit 1)
+   union all
+  (select task, slot, attempt from walk
+    where (select count(*) from chosen) < $3::text::bigint and (select count(*) from walk) >= $4::text::bigint
+    order by task desc, slot desc, attempt desc limit 1))
+select json_build_array((select count(*) from del), coalesce(l.task, ''), coalesce(l.slot, 0),
+                        coalesce(l.attempt, 0))::text as answer
+  from (select) one left join last l on true`
 }

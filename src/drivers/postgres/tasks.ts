@@ -12,7 +12,7 @@ import type {
 } from '../../driver/task-driver.ts'
 import { arrayText } from './array-text.ts'
 import { claimSql } from './claim.sql.ts'
-import { noFenceLeft } from './locks.ts'
+import { noFenceLeft, purgeReach } from './locks.ts'
 import { lockingStatement, statement } from './store.ts'
 import type { PostgresStore, Scope } from './store.ts'
 import {
@@ -41,100 +41,109 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
   const log = statement(logSql(tables))
   const purge = statement(purgeRunsSql(tables))
 
-  return ({ namespace, channel }) => ({
-    async register(requests, call) {
-      const values = [
-        namespace,
-        arrayText(requests.map(({ task }) => task)),
-        arrayText(requests.map(({ fingerprint }) => fingerprint)),
-        arrayText(requests.map(({ definition }) => definition)),
-        arrayText(requests.map(({ starting }) => starting)),
-        arrayText(requests.map(({ attendMs }) => attendMs)),
-        channel,
-      ]
-      return (await store.ask<RegisterRow[]>(register[call.lockedRows], values, call.attempt)).map(
-        registerAnswer,
-      )
-    },
+  return ({ namespace, channel }) => {
+    let purgedUpTo: PurgeCursor = ['', 0, 0]
+    return {
+      async register(requests, call) {
+        const values = [
+          namespace,
+          arrayText(requests.map(({ task }) => task)),
+          arrayText(requests.map(({ fingerprint }) => fingerprint)),
+          arrayText(requests.map(({ definition }) => definition)),
+          arrayText(requests.map(({ starting }) => starting)),
+          arrayText(requests.map(({ attendMs }) => attendMs)),
+          channel,
+        ]
+        return (await store.ask<RegisterRow[]>(register[call.lockedRows], values, call.attempt)).map(
+          registerAnswer,
+        )
+      },
 
-    async claim(requests, call) {
-      const values = [
-        namespace,
-        arrayText(requests.map(({ task }) => task)),
-        arrayText(requests.map(({ slot }) => slot)),
-        arrayText(requests.map(({ after }) => after)),
-        arrayText(requests.map(({ gap }) => gap)),
-        arrayText(requests.map(({ fingerprint }) => fingerprint)),
-        arrayText(requests.map(({ definition }) => definition)),
-        arrayText(requests.map(({ attendMs }) => attendMs)),
-        arrayText(requests.map(({ token }) => token)),
-        arrayText(requests.map(({ ttlMs }) => ttlMs)),
-        arrayText(requests.map(({ holder }) => holder)),
-        arrayText(requests.map(({ overlap }) => overlap)),
-        arrayText(requests.map(({ onCrash }) => onCrash)),
-        arrayText(requests.map(({ maxAttempts }) => maxAttempts)),
-        arrayText(requests.map(({ decide }) => decide)),
-        arrayText(requests.map(({ reason }) => reason)),
-      ]
-      return (await store.ask<ClaimRow[]>(claim[call.lockedRows], values, call.attempt)).map(claimAnswer)
-    },
+      async claim(requests, call) {
+        const values = [
+          namespace,
+          arrayText(requests.map(({ task }) => task)),
+          arrayText(requests.map(({ slot }) => slot)),
+          arrayText(requests.map(({ after }) => after)),
+          arrayText(requests.map(({ gap }) => gap)),
+          arrayText(requests.map(({ fingerprint }) => fingerprint)),
+          arrayText(requests.map(({ definition }) => definition)),
+          arrayText(requests.map(({ attendMs }) => attendMs)),
+          arrayText(requests.map(({ token }) => token)),
+          arrayText(requests.map(({ ttlMs }) => ttlMs)),
+          arrayText(requests.map(({ holder }) => holder)),
+          arrayText(requests.map(({ overlap }) => overlap)),
+          arrayText(requests.map(({ onCrash }) => onCrash)),
+          arrayText(requests.map(({ maxAttempts }) => maxAttempts)),
+          arrayText(requests.map(({ decide }) => decide)),
+          arrayText(requests.map(({ reason }) => reason)),
+        ]
+        return (await store.ask<ClaimRow[]>(claim[call.lockedRows], values, call.attempt)).map(claimAnswer)
+      },
 
-    async refresh(requests, call) {
-      const values = [
-        namespace,
-        arrayText(requests.map(({ task }) => task)),
-        arrayText(requests.map(({ token }) => token)),
-        arrayText(requests.map(({ ttlMs }) => ttlMs)),
-      ]
-      return (await store.ask<RefreshRow[]>(refresh[call.lockedRows], values, call.attempt)).map(
-        refreshAnswer,
-      )
-    },
+      async refresh(requests, call) {
+        const values = [
+          namespace,
+          arrayText(requests.map(({ task }) => task)),
+          arrayText(requests.map(({ token }) => token)),
+          arrayText(requests.map(({ ttlMs }) => ttlMs)),
+        ]
+        return (await store.ask<RefreshRow[]>(refresh[call.lockedRows], values, call.attempt)).map(
+          refreshAnswer,
+        )
+      },
 
-    async complete(requests, call) {
-      const values = [
-        namespace,
-        arrayText(requests.map(({ task }) => task)),
-        arrayText(requests.map(({ slot }) => slot)),
-        arrayText(requests.map(({ attempt }) => attempt)),
-        arrayText(requests.map(({ fence }) => fence)),
-        arrayText(requests.map(({ outcome }) => outcome)),
-        arrayText(requests.map(({ reason }) => reason)),
-        arrayText(requests.map(({ error }) => error)),
-      ]
-      return (await store.ask<CompleteRow[]>(complete[call.lockedRows], values, call.attempt)).map(
-        completeAnswer,
-      )
-    },
+      async complete(requests, call) {
+        const values = [
+          namespace,
+          arrayText(requests.map(({ task }) => task)),
+          arrayText(requests.map(({ slot }) => slot)),
+          arrayText(requests.map(({ attempt }) => attempt)),
+          arrayText(requests.map(({ fence }) => fence)),
+          arrayText(requests.map(({ outcome }) => outcome)),
+          arrayText(requests.map(({ reason }) => reason)),
+          arrayText(requests.map(({ error }) => error)),
+        ]
+        return (await store.ask<CompleteRow[]>(complete[call.lockedRows], values, call.attempt)).map(
+          completeAnswer,
+        )
+      },
 
-    async control({ task, kind, requestId, by, fence }, call) {
-      const values = [namespace, task, kind, requestId, by, fence === null ? '' : String(fence), channel]
-      return controlAnswer(await store.ask<ControlRow>(control[call.lockedRows], values, call.attempt))
-    },
+      async control({ task, kind, requestId, by, fence }, call) {
+        const values = [namespace, task, kind, requestId, by, fence === null ? '' : String(fence), channel]
+        return controlAnswer(await store.ask<ControlRow>(control[call.lockedRows], values, call.attempt))
+      },
 
-    async poll(call): Promise<PollAnswer> {
-      const [version, now] = await store.ask<[number, number]>(poll, [namespace], call.attempt)
-      return { version, now }
-    },
+      async poll(call): Promise<PollAnswer> {
+        const [version, now] = await store.ask<[number, number]>(poll, [namespace], call.attempt)
+        return { version, now }
+      },
 
-    async inspect(tasks, call) {
-      const rows =
-        tasks === null
-          ? await store.ask<RecordRow[]>(inspectAll, [namespace], call.attempt)
-          : await store.ask<(RecordRow | null)[]>(inspect, [namespace, arrayText(tasks)], call.attempt)
-      return rows.map((row) => (row === null ? null : recordOf(row)))
-    },
+      async inspect(tasks, call) {
+        const rows =
+          tasks === null
+            ? await store.ask<RecordRow[]>(inspectAll, [namespace], call.attempt)
+            : await store.ask<(RecordRow | null)[]>(inspect, [namespace, arrayText(tasks)], call.attempt)
+        return rows.map((row) => (row === null ? null : recordOf(row)))
+      },
 
-    log({ task, from, to, limit }, call) {
-      const values = [namespace, task, String(from ?? ''), String(to ?? ''), String(limit)]
-      return store.ask<RunRecord[]>(log, values, call.attempt)
-    },
+      log({ task, from, to, limit }, call) {
+        const values = [namespace, task, String(from ?? ''), String(to ?? ''), String(limit)]
+        return store.ask<RunRecord[]>(log, values, call.attempt)
+      },
 
-    purge({ retentionMs, limit }, call) {
-      return store.ask<number>(purge, [namespace, String(retentionMs), String(limit)], call.attempt)
-    },
-  })
+      async purge({ retentionMs, limit }, call) {
+        const reach = limit * purgeReach
+        const values = [namespace, ...[retentionMs, limit, reach].map(String), ...purgedUpTo.map(String)]
+        const [deleted, ...next] = await store.ask<[number, ...PurgeCursor]>(purge, values, call.attempt)
+        purgedUpTo = next
+        return deleted
+      },
+    }
+  }
 }
+
+type PurgeCursor = [task: string, slot: number, attempt: number]
 
 type StateRow = [
   now: number,
