@@ -1,5 +1,5 @@
 import type { CallOptions } from '../driver/driver.ts'
-import { type Clock, type Moment, momentOf, type Timer } from './clock.ts'
+import { type Clock, type Moment, momentOf, sleep, type Timer } from './clock.ts'
 import { DriverFault, messageOf } from './errors.ts'
 
 /** One call of a driver verb. */
@@ -266,8 +266,7 @@ export class Batcher<Request, Answer> {
           for (const item of open) this.#finish(item, failed)
           return
         }
-        if (pauseMs > 0)
-          await new Promise<void>((resolve) => clock.setTimer(pauseMs, resolve, { keepAlive: true }))
+        if (pauseMs > 0) await sleep(clock, pauseMs)
       }
     }
   }

@@ -29,6 +29,13 @@ export function momentOf(clock: Clock): Moment {
   return { monotonic: clock.monotonic(), wall: clock.wall() }
 }
 
+/** Resolves after so much time. Keeps the process alive: somebody waits for what comes after it. */
+export function sleep(clock: Clock, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(Math.max(0, milliseconds), resolve, { keepAlive: true })
+  })
+}
+
 /** Node's own timers fire at once when asked for more than this. */
 const longestNodeTimer = 2 ** 31 - 1
 

@@ -1,4 +1,4 @@
-import type { Timer } from './clock.ts'
+import { sleep, type Timer } from './clock.ts'
 import type { ServiceContext } from './service-context.ts'
 
 /**
@@ -10,32 +10,40 @@ import type { ServiceContext } from './service-context.ts'
  */
 export type ReleaseOutcome = 'released' | 'already-lost' | 'unknown'
 
-/** Releases a key held under a token. Settles within one request timeout; never throws. */
-export async function giveBack(context: ServiceContext, key: string, token: string): Promise<ReleaseOutcome> {
-  const { clock, requestTimeoutMs } = context.options
-  const giveUpAt = clock.monotonic() + requestTimeoutMs
-  let lockedRows: 'skip' | 'wait' = 'skip'
+/** Releases a key held under a token. Settles within the timeout; never throws. Sends nothing once the service is closed. */
+export function giveBack(
+  context: ServiceContext,
+  key: string,
+  token: string,
+  timeoutMs: number = context.options.requestTimeoutMs,
+): Promise<ReleaseOutcome> {
+  if (context.isClosed) return Promise.resolve('unknown')
+  return context.pending.track(releaseWithin(context, key, token, timeoutMs))
+}
+
+async function releaseWithin(
+  context: ServiceContext,
+  key: string,
+  token: string,
+  timeoutMs: number,
+): Promise<ReleaseOutcome> {
+  const { clock } = context.options
+  const giveUpAt = clock.monotonic() + timeoutMs
+  let busy = 0
   for (let attempt = 1; ; attempt++) {
     const leftMs = Math.ceil(giveUpAt - clock.monotonic())
     if (leftMs <= 0) return 'unknown'
-    const timeoutMs = attempt === 1 ? requestTimeoutMs : leftMs
-    const sent = await context.releases.submit({ key, token }, { timeoutMs, attempt, lockedRows })
+    const lockedRows = busy === 0 ? 'skip' : 'wait'
+    const sent = await context.releases.submit({ key, token }, { timeoutMs: leftMs, attempt, lockedRows })
     if (sent.kind === 'answered') {
       if (sent.answer.outcome === 'released') return 'released'
       if (sent.answer.outcome === 'lost') return 'already-lost'
-      if (sent.answer.outcome === 'busy') {
-        lockedRows = 'wait'
-        continue
-      }
-    } else if (sent.fault.kind === 'unusable') {
+      if (sent.answer.outcome === 'busy' && ++busy === 1) continue
+    } else if (sent.fault.kind === 'unusable' || sent.fault.kind === 'bad-item') {
       return 'unknown'
     }
-    await pause(context, Math.min(200, 10 * 2 ** attempt, Math.max(0, giveUpAt - clock.monotonic())))
+    await sleep(clock, Math.min(200, 10 * 2 ** attempt, Math.max(0, giveUpAt - clock.monotonic())))
   }
-}
-
-function pause(context: ServiceContext, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => context.options.clock.setTimer(milliseconds, resolve, { keepAlive: true }))
 }
 
 /**

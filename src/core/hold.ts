@@ -37,6 +37,8 @@ export interface HoldOptions {
   /** Just before the request that was granted was sent. */
   readonly sentAt: Moment
   readonly remainingMs: number
+  /** The grant was for less than the ttl: the rest is asked for at once, and until it has come. Default false. */
+  readonly isCutShort?: boolean
   readonly ttlMs: number
   /** Time between renewals; null for none. */
   readonly heartbeatMs: number | null
@@ -73,8 +75,9 @@ export class Hold implements Renewable, Trusted {
     this.#lifeEndsAt = options.sentAt.monotonic + options.maxLifetimeMs
     this.deadline = new Deadline(options.clock, options.sentAt, options.remainingMs, this.#lifeEndsAt)
     this.renewalSlackMs = (options.heartbeatMs ?? 0) / 10
-    this.#renewing = options.heartbeatMs !== null
-    this.#planRenewal(options.heartbeatMs ?? 0, options.sentAt.monotonic)
+    const { heartbeatMs, isCutShort = false } = options
+    this.#renewing = heartbeatMs !== null || isCutShort
+    this.#planRenewal(isCutShort ? 0 : (heartbeatMs ?? Infinity), options.sentAt.monotonic)
     options.watch.watch(this)
   }
 
@@ -202,7 +205,8 @@ export class Hold implements Renewable, Trusted {
     this.deadline.confirm(sentAt, answer.remainingMs)
     this.#attempt = 1
     // From when it was sent: after a slow answer, counting from the answer could miss the deadline.
-    this.#planRenewal(heartbeatMs ?? 0, sentAt.monotonic)
+    if (heartbeatMs === null) this.stopRenewing()
+    else this.#planRenewal(heartbeatMs, sentAt.monotonic)
     owner.onRenewed(this.deadline.remainingMs)
     if (typeof answer.stop === 'string') owner.onStopRequested(answer.stop)
     return 'held'
@@ -213,7 +217,7 @@ export class Hold implements Renewable, Trusted {
     const { clock, owner, heartbeatMs } = this.#options
     owner.onRenewalFailed(this.#attempt, error)
     this.#attempt++
-    const pauseMs = Math.min(heartbeatMs ?? 0, Math.max(5, this.deadline.remainingMs / 8))
+    const pauseMs = Math.min(heartbeatMs ?? Infinity, Math.max(5, this.deadline.remainingMs / 8))
     this.#planRenewal(pauseMs, clock.monotonic())
     return { failed: error }
   }

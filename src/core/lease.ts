@@ -18,6 +18,8 @@ export interface LeaseGrant {
   readonly fence: number
   readonly sentAt: Moment
   readonly remainingMs: number
+  /** It was granted for less than its ttl: the rest is asked for at once. */
+  readonly isCutShort: boolean
   /** Called once when it is given back or lost. */
   readonly onEnd: (lease: Lease) => void
 }
@@ -84,6 +86,7 @@ export class Lease {
       owner: this.#owner(),
       sentAt: grant.sentAt,
       remainingMs: grant.remainingMs,
+      isCutShort: grant.isCutShort,
       ttlMs: options.ttlMs,
       heartbeatMs: options.heartbeatMs,
       maxLifetimeMs: options.maxLifetimeMs,
@@ -153,9 +156,9 @@ export class Lease {
   }
 
   async #release(): Promise<ReleaseOutcome> {
-    const { context, storedKey, token, onEnd } = this.#grant
+    const { context, storedKey, token, options, onEnd } = this.#grant
     const wasHeld = this.#hold.end()
-    const answer = await giveBack(context, storedKey, token)
+    const answer = await giveBack(context, storedKey, token, options.requestTimeoutMs)
     const outcome = wasHeld || answer === 'unknown' ? answer : 'already-lost'
     if (wasHeld) onEnd(this)
     publish('leasehold:release', () => ({ ...this.#event(), outcome, heldMs: this.#heldMs() }))

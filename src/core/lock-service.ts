@@ -4,9 +4,10 @@ import { heldInChain, runInside } from './ambient.ts'
 import { publish } from './channels.ts'
 import {
   ClosedError,
+  DriverFault,
   InvalidOptionError,
-  type LeaseholdError,
   LeaseLostError,
+  quoted,
   ReentrantAcquireError,
 } from './errors.ts'
 import { FenceLedger } from './fence-ledger.ts'
@@ -83,7 +84,6 @@ export class LockService {
   readonly #room: WaitingRoom
   readonly #held = new Set<Lease>()
   /** What has to end before the session can be closed. */
-  readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
   #lastPurge: number
 
@@ -220,7 +220,7 @@ export class LockService {
     this.#assertOpen()
     const storedKey = toStoredKey('key', key)
     const { locks } = this.#context.session
-    const [record] = await askStore(this.#context, `look up ${JSON.stringify(key)}`, (call) =>
+    const [record] = await askStore(this.#context, `look up ${quoted(key)}`, (call) =>
       locks.peek([storedKey], call),
     )
     return record ? toLeaseInfo(record) : null
@@ -273,17 +273,12 @@ export class LockService {
     if (fence === undefined) return 'free'
     const { session, options: service } = this.#context
     const request = { key: storedKey, fence, immediate }
-    const answer = await askStore(
-      this.#context,
-      `force the release of ${JSON.stringify(key)}`,
-      async (call) => {
-        for (;;) {
-          const one = await session.locks.revoke(request, call)
-          if (one.outcome === 'failed') throw one.error
-          if (one.outcome !== 'busy') return one
-        }
-      },
-    )
+    const answer = await askStore(this.#context, `force the release of ${quoted(key)}`, async (call) => {
+      const one = await session.locks.revoke(request, call)
+      if (one.outcome === 'failed') throw one.error
+      if (one.outcome === 'busy') throw new DriverFault('retry', 'The record was locked by other statements.')
+      return one
+    })
     publish('leasehold:force-release', () => ({
       namespace: service.namespace,
       key,
@@ -309,26 +304,22 @@ export class LockService {
   }
 
   async #close(): Promise<void> {
-    const { dependents, refreshes, releases, session } = this.#context
+    const { dependents, pending, refreshes } = this.#context
     await dependents.close()
     this.#room.close()
     const leases = [...this.#held]
     for (const lease of leases) loseLease(lease, 'closed')
     await Promise.all(leases.map((lease) => lease.release()))
-    await Promise.allSettled(this.#underWay)
+    await pending.settled()
     this.#abandonments.close()
-    await Promise.all([refreshes.idle(), releases.idle(), this.#wakeUps.close()])
-    await session.close()
+    await Promise.all([refreshes.idle(), this.#wakeUps.close()])
+    await this.#context.close()
   }
 
-  async #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
+  #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
+    const acquiring = this.#context.pending.track(this.#acquireWithin(key, storedKey, options))
     const { signal } = options
-    const acquiring: Promise<Lease | null> = this.#acquireWithin(key, storedKey, options).finally(() =>
-      this.#underWay.delete(acquiring),
-    )
-    this.#underWay.add(acquiring)
-    if (signal === null) return acquiring
-    return untilAborted(signal, acquiring, (lease) => lease?.release())
+    return signal === null ? acquiring : untilAborted(signal, acquiring, (lease) => lease?.release())
   }
 
   async #acquireWithin(
@@ -336,30 +327,23 @@ export class LockService {
     storedKey: string,
     options: ResolvedAcquireOptions,
   ): Promise<Lease | null> {
-    const { clock } = this.#context.options
-    const { waitMs, waitStepMs, signal } = options
     const acquisition = new Acquisition(this.#desk, key, storedKey, options)
-    const waitEndsAt = clock.monotonic() + waitMs
     let lease: Lease | null = null
     try {
-      let failure: LeaseholdError | null = null
-      if (waitMs === 0 || !this.#room.hasLine(storedKey)) {
-        const first = await acquisition.attempt(0)
-        if (first.kind === 'granted') lease = first.lease
-        if (first.kind === 'unavailable') failure = first.error
-        if (first.kind === 'unavailable' && first.final) throw first.error
-      }
-      const leftMs = waitEndsAt - clock.monotonic()
-      if (lease === null && leftMs > 0) {
-        this.#assertOpen()
-        lease = await this.#room.wait(storedKey, acquisition, { waitMs: leftMs, waitStepMs, signal, failure })
-      } else if (failure !== null) {
-        throw failure
-      }
+      lease =
+        options.waitMs > 0
+          ? await this.#room.wait(storedKey, acquisition, options)
+          : await this.#tryOnce(acquisition)
       return lease === null ? null : await this.#keep(lease)
     } finally {
       if (lease === null) acquisition.abandon()
     }
+  }
+
+  async #tryOnce(acquisition: Acquisition): Promise<Lease | null> {
+    const attempt = await acquisition.attempt(0)
+    if (attempt.kind === 'unavailable') throw attempt.error
+    return attempt.kind === 'granted' ? attempt.lease : null
   }
 
   /** A lease that was granted while the service closed is given back. */
@@ -368,7 +352,7 @@ export class LockService {
       await lease.release()
       this.#assertOpen()
     }
-    this.#held.add(lease)
+    if (lease.isHeld()) this.#held.add(lease)
     return lease
   }
 
@@ -386,12 +370,7 @@ export class LockService {
     if (this.#closing !== undefined || now - this.#lastPurge < Math.max(10_000, retentionMs / 2)) return
     this.#lastPurge = now
     const request = { retentionMs, limit: 1_000 }
-    const purging: Promise<unknown> = askStore(this.#context, 'purge', (call) =>
-      session.locks.purge(request, call),
-    )
-      .catch(() => {})
-      .finally(() => this.#underWay.delete(purging))
-    this.#underWay.add(purging)
+    askStore(this.#context, 'purge', (call) => session.locks.purge(request, call)).catch(() => {})
   }
 
   #assertOpen(): void {
@@ -412,7 +391,15 @@ function untilAborted<Value>(
       reject(signal.reason as Error)
       promise.then(discard, () => {})
     }
+    // In the same step as the outcome: an abort right after it must not discard what the caller has got.
+    const settle = (how: () => void): void => {
+      signal.removeEventListener('abort', onAbort)
+      how()
+    }
     signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    promise.then(
+      (value) => settle(() => resolve(value)),
+      (error: unknown) => settle(() => reject(error as Error)),
+    )
   })
 }

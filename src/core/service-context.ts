@@ -13,6 +13,7 @@ import { Dependents } from './dependents.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { holderDescriber } from './holder.ts'
 import type { ResolvedLockServiceOptions } from './options.ts'
+import { PendingWork } from './pending-work.ts'
 
 /** How many batches of one verb may be in the air. Two keep the store busy while an answer travels. */
 const maxInFlight = 2
@@ -25,6 +26,12 @@ export interface ServiceContext {
   readonly watch: DeadlineWatch
   /** What is closed before the service. */
   readonly dependents: Dependents
+  /** What is awaited before the session is closed. */
+  readonly pending: PendingWork
+  /** The session was closed: nothing is sent any more. */
+  readonly isClosed: boolean
+  /** Awaits what is pending and closes the session. */
+  close(): Promise<void>
   readonly acquires: Batcher<AcquireRequest, AcquireAnswer>
   readonly refreshes: Batcher<RefreshRequest, RefreshAnswer>
   readonly releases: Batcher<ReleaseRequest, ReleaseAnswer>
@@ -41,6 +48,8 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
   const { clock, random, driver } = options
   const session = driver.open(options.storedNamespace)
   const { locks } = session
+  const pending = new PendingWork()
+  let isClosed = false
   const batcher = <Request, Answer>(
     send: SendBatch<Request, Answer>,
     keyOf: (request: Request) => string,
@@ -52,6 +61,15 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
     heartbeat: new Heartbeat(clock),
     watch: new DeadlineWatch(clock),
     dependents: new Dependents(),
+    pending,
+    get isClosed() {
+      return isClosed
+    },
+    close: async () => {
+      await pending.settled()
+      isClosed = true
+      await session.close()
+    },
     acquires: batcher(
       (requests, call) => locks.acquire(requests, call),
       ({ key }) => key,

@@ -1,5 +1,5 @@
 import type { CallOptions } from '../driver/driver.ts'
-import type { Timer } from './clock.ts'
+import { sleep, type Timer } from './clock.ts'
 import { DriverFault, messageOf, StoreUnavailableError, StoreUnusableError } from './errors.ts'
 import type { ServiceContext } from './service-context.ts'
 
@@ -10,7 +10,15 @@ import type { ServiceContext } from './service-context.ts'
  * @param what completes the sentence "Could not …", for the error
  * @throws StoreUnavailableError, StoreUnusableError
  */
-export async function askStore<Answer>(
+export function askStore<Answer>(
+  context: ServiceContext,
+  what: string,
+  send: (call: CallOptions) => Promise<Answer>,
+): Promise<Answer> {
+  return context.pending.track(askWithinTime(context, what, send))
+}
+
+async function askWithinTime<Answer>(
   context: ServiceContext,
   what: string,
   send: (call: CallOptions) => Promise<Answer>,
@@ -28,7 +36,7 @@ export async function askStore<Answer>(
       const pauseMs = Math.min(50, 2 ** tries) * random()
       const again = error instanceof DriverFault && error.kind === 'retry'
       if (!again || clock.monotonic() + pauseMs >= giveUpAt) throw storeError(what, error)
-      await new Promise<void>((resolve) => clock.setTimer(pauseMs, resolve, { keepAlive: true }))
+      await sleep(clock, pauseMs)
     }
   }
 }

@@ -1,7 +1,8 @@
-import type { Acquisition } from './acquisition.ts'
-import type { Clock, Timer } from './clock.ts'
+import type { Acquisition, Attempt } from './acquisition.ts'
+import type { Clock } from './clock.ts'
 import { ClosedError, type LeaseholdError } from './errors.ts'
 import type { Lease } from './lease.ts'
+import { Waiter } from './waiter.ts'
 import type { WakeUps } from './wake-ups.ts'
 
 export interface WaitingRoomOptions {
@@ -11,12 +12,10 @@ export interface WaitingRoomOptions {
 }
 
 export interface WaitOptions {
-  /** How much longer to wait; may be `Infinity`. */
+  /** How long to wait, from the call on; may be `Infinity`. */
   readonly waitMs: number
   readonly waitStepMs: number
   readonly signal: AbortSignal | null
-  /** What the try before the wait failed with; null if it said that the key is held. */
-  readonly failure: LeaseholdError | null
 }
 
 /** The longest sleep of a waiter whom a release would wake: a message can be lost, once in a long while. */
@@ -30,8 +29,10 @@ const longestRetry = 1_000
 /** The waiters of one key in this process, in order. Only the first one asks the store. */
 interface Line {
   readonly waiters: Waiter[]
-  /** What the first one last failed with; null if the store answered. `undefined` before it has asked. */
-  failure: LeaseholdError | null | undefined
+  /** The try that is in the air. */
+  asking: Promise<Attempt> | null
+  /** What the last try found out: held by somebody, or the error. Null before the first answer. */
+  known: 'held' | LeaseholdError | null
 }
 
 /** Where acquires wait: one line for each key, so that a key costs one waiter per process, however many want it. */
@@ -44,11 +45,6 @@ export class WaitingRoom {
     this.#options = options
   }
 
-  /** Somebody of this process waits for the key: newcomers who would wait too go behind them. */
-  hasLine(key: string): boolean {
-    return this.#lines.has(key)
-  }
-
   /** The key may be free; null: any may be. Never sleeps through what happens while it asks. */
   wake(key: string | null): void {
     if (key !== null) return this.#lines.get(key)?.waiters[0]?.wake()
@@ -56,30 +52,31 @@ export class WaitingRoom {
   }
 
   /**
-   * Waits in line, then asks until the key is granted or the time is up. A try that is in the air at the end of the
-   * wait is awaited, for its request timeout at most.
+   * Takes its turn in the line of the key, then asks until it is granted or the time is up. A try that is in the air at
+   * the end of the wait is awaited, for its request timeout at most, by those behind the first one as well: without its
+   * answer they would not know that the key is held.
    *
-   * @returns the lease, or null if the time ended with the key held by somebody else
-   * @throws LeaseholdError if it ended with the store not answering; `signal.reason`; ClosedError
+   * @returns the lease, or null if the time ended with the key held by somebody else, or the signal was aborted
+   * @throws LeaseholdError if it ended with the store not answering; ClosedError
    */
   async wait(key: string, acquisition: Acquisition, options: WaitOptions): Promise<Lease | null> {
-    const { clock, wakeUps } = this.#options
-    const line = this.#join(key)
-    const waiter = new Waiter(clock, options.waitMs, options.signal)
+    const line = this.#lineOf(key)
+    const waiter = new Waiter(this.#options.clock, options.waitMs, options.signal)
     line.waiters.push(waiter)
-    wakeUps.enter()
     try {
-      if (line.waiters[0] !== waiter) await waiter.sleep(Infinity)
-      else await wakeUps.ready()
-      const lease = await this.#askUntilGranted(line, waiter, acquisition, options)
-      if (lease !== null) return lease
+      const foundNobody = line.waiters[0] === waiter
+      if (!foundNobody) await waiter.sleep(Infinity)
+      if (line.waiters[0] === waiter) {
+        const lease = await this.#ask(line, waiter, acquisition, options, foundNobody)
+        if (lease !== null) return lease
+      } else if (!waiter.isCancelled) {
+        await line.asking
+      }
       if (this.#closed) throw new ClosedError('The LockService was closed while this acquire was waiting.')
-      const failure = line.failure === undefined ? options.failure : line.failure
-      if (failure !== null) throw failure
-      return null
+      if (waiter.isCancelled || line.known === 'held' || line.known === null) return null
+      throw line.known
     } finally {
       waiter.leave()
-      wakeUps.leave()
       this.#leave(key, line, waiter)
     }
   }
@@ -87,31 +84,58 @@ export class WaitingRoom {
   /** Ends all waits with a `ClosedError`. */
   close(): void {
     this.#closed = true
-    for (const line of this.#lines.values()) for (const waiter of line.waiters) waiter.end()
+    for (const line of this.#lines.values()) for (const waiter of line.waiters) waiter.cancel()
   }
 
-  async #askUntilGranted(
+  /** Asks as the first in line. The first try of all is a plain one: most keys are free, and nobody has to be told. */
+  async #ask(
     line: Line,
     waiter: Waiter,
     acquisition: Acquisition,
     { waitStepMs }: WaitOptions,
+    plainFirst: boolean,
   ): Promise<Lease | null> {
+    const { wakeUps } = this.#options
     let failures = 0
-    while (!waiter.ended) {
-      waiter.listen()
-      const attempt = await acquisition.attempt(announcedMs)
-      if (attempt.kind === 'granted') return attempt.lease
-      if (attempt.kind === 'held') {
-        line.failure = null
-        failures = 0
-        await waiter.sleep(this.#sleepFor(attempt.remainingMs, waitStepMs))
-      } else {
-        if (attempt.final) throw attempt.error
-        line.failure = attempt.error
-        await waiter.sleep(this.#jittered(Math.min(longestRetry, shortestRetry * 2 ** failures++)))
+    let isListening = !plainFirst
+    if (isListening) await this.#listen(waiter)
+    try {
+      // At least once, or there would be no telling whether it is held.
+      while (!waiter.isCancelled && !(waiter.isOver && line.known !== null)) {
+        waiter.listen()
+        const attempt = await this.#try(line, acquisition, isListening ? announcedMs : 0)
+        if (attempt.kind === 'granted') return attempt.lease
+        if (attempt.kind === 'unavailable') {
+          if (attempt.final) throw attempt.error
+          await waiter.sleep(this.#jittered(Math.min(longestRetry, shortestRetry * 2 ** failures++)))
+        } else if (isListening) {
+          failures = 0
+          await waiter.sleep(this.#sleepFor(attempt.remainingMs, waitStepMs))
+        } else if (!waiter.isOver) {
+          isListening = true
+          await this.#listen(waiter)
+        }
       }
+      return null
+    } finally {
+      if (isListening) wakeUps.leave()
     }
-    return null
+  }
+
+  async #listen(waiter: Waiter): Promise<void> {
+    const { wakeUps } = this.#options
+    wakeUps.enter()
+    await Promise.race([wakeUps.ready(), waiter.over])
+  }
+
+  #try(line: Line, acquisition: Acquisition, waitingMs: number): Promise<Attempt> {
+    const asking = acquisition.attempt(waitingMs).then((attempt) => {
+      line.asking = null
+      line.known = attempt.kind === 'unavailable' ? attempt.error : 'held'
+      return attempt
+    })
+    line.asking = asking
+    return asking
   }
 
   /** Until the lease would lapse; shorter where nothing would tell us that it was released. */
@@ -125,9 +149,9 @@ export class WaitingRoom {
     return milliseconds * (0.8 + 0.4 * this.#options.random())
   }
 
-  #join(key: string): Line {
+  #lineOf(key: string): Line {
     let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, (line = { waiters: [], failure: undefined }))
+    if (line === undefined) this.#lines.set(key, (line = { waiters: [], asking: null, known: null }))
     return line
   }
 
@@ -136,60 +160,5 @@ export class WaitingRoom {
     line.waiters.splice(line.waiters.indexOf(waiter), 1)
     if (line.waiters.length === 0) this.#lines.delete(key)
     else if (wasFirst) line.waiters[0]?.wake()
-  }
-}
-
-/** One waiting call: its end, and its sleep that can be cut short. */
-class Waiter {
-  readonly #clock: Clock
-  readonly #signal: AbortSignal | null
-  readonly #endTimer: Timer | undefined
-  readonly #onAbort = (): void => this.end()
-  #ended = false
-  #woken = false
-  #endSleep: (() => void) | undefined
-
-  constructor(clock: Clock, waitMs: number, signal: AbortSignal | null) {
-    this.#clock = clock
-    this.#signal = signal
-    if (waitMs !== Infinity) this.#endTimer = clock.setTimer(waitMs, () => this.end(), { keepAlive: true })
-    if (signal?.aborted === true) this.#ended = true
-    signal?.addEventListener('abort', this.#onAbort)
-  }
-
-  get ended(): boolean {
-    return this.#ended
-  }
-
-  end(): void {
-    this.#ended = true
-    this.#endSleep?.()
-  }
-
-  /** From here on a {@link wake} is remembered, also one that comes before the sleep. */
-  listen(): void {
-    this.#woken = false
-  }
-
-  wake(): void {
-    this.#woken = true
-    this.#endSleep?.()
-  }
-
-  /** Sleeps until the time is over, it is woken (also since {@link listen}) or it ends. */
-  async sleep(milliseconds: number): Promise<void> {
-    if (this.#ended || this.#woken) return
-    let timer: Timer | undefined
-    await new Promise<void>((resolve) => {
-      this.#endSleep = resolve
-      if (milliseconds !== Infinity) timer = this.#clock.setTimer(milliseconds, resolve, { keepAlive: true })
-    })
-    this.#endSleep = undefined
-    timer?.cancel()
-  }
-
-  leave(): void {
-    this.#endTimer?.cancel()
-    this.#signal?.removeEventListener('abort', this.#onAbort)
   }
 }

@@ -96,6 +96,11 @@ export function eachWorld(options: WatchedDriverOptions = {}): () => World {
 
 /** What a promise has come to without time passing: `'pending'`, its value, or an object that tells its error. */
 export async function soFar<Value>(promise: Promise<Value>): Promise<Value | 'pending' | { error: unknown }> {
+  let state: Value | 'pending' | { error: unknown } = 'pending'
+  promise.then(
+    (value) => (state = value),
+    (error: unknown) => (state = { error }),
+  )
   await rest()
-  return Promise.race([promise.catch((error: unknown) => ({ error })), Promise.resolve('pending' as const)])
+  return state
 }

@@ -1,0 +1,19 @@
+/** What a service has begun and must see the end of before it is closed. */
+export class PendingWork {
+  readonly #work = new Set<Promise<unknown>>()
+
+  /** Notes a promise until it settles, and gives it back. */
+  track<Value>(work: Promise<Value>): Promise<Value> {
+    const forget = (): void => {
+      this.#work.delete(work)
+    }
+    this.#work.add(work)
+    work.then(forget, forget)
+    return work
+  }
+
+  /** Resolves when nothing is pending any more, what was begun meanwhile included. */
+  async settled(): Promise<void> {
+    while (this.#work.size > 0) await Promise.allSettled(this.#work)
+  }
+}
