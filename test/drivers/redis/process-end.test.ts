@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisUrl } from '../../support/stores.ts'
 import { clientKinds } from './clients.ts'
 
@@ -30,6 +30,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 describe('a process with an open subscription', () => {
   it.each(clientKinds)('ends when nothing else keeps it (%s)', async (kind) => {
     const child = spawn(process.execPath, [join(folder, 'listening.mjs'), kind, await redisUrl()])
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => (output += String(piece)))
     const [code] = await once(child, 'exit')
