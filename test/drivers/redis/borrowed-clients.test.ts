@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Redis } from 'ioredis'
 import { createClient as createNodeRedis5, RESP_TYPES as TYPES_5 } from 'node-redis5'
@@ -159,6 +160,23 @@ describe('the borrowed client', () => {
       const [option] = Object.keys(options)
       expect(() => redisDriver(client, options)).toThrow(expect.objectContaining({ option }))
     }
+  })
+})
+
+describe('the rights of the client’s user', () => {
+  it('that the driver’s page lists are enough for everything', async () => {
+    const page = readFileSync(new URL('../../../docs/drivers/redis.md', import.meta.url), 'utf8')
+    const [, rights = ''] = /\*\*Rights\*\*([^]+?)\n\n/.exec(page) ?? []
+    const rules = [...rights.matchAll(/`([+~&][^`]+)`/g)].flatMap(([, list = '']) => list.split(/\s+/))
+    expect(rules).toContain('+evalsha')
+    const connecting = ['+info', '+client', '+hello', '+ping']
+    await operator.send('acl', 'setuser', 'listed', 'on', '>secret', 'resetchannels', ...rules, ...connecting)
+    const url = new URL(server.url)
+    url.username = 'listed'
+    url.password = 'secret'
+    for (const kind of clientKinds) await useAll(await opens(openClient(kind, url.href)), `rights ${kind}`)
+    const { tasks } = redisDriver(await opens(openClient('ioredis 6', url.href))).open('rights ioredis 6')
+    expect(await tasks.purge({ retentionMs: -60_000, limit: 10 }, call)).toBe(1)
   })
 })
 
