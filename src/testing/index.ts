@@ -8,4 +8,13 @@ export type {
   Requirement,
 } from './contract-subject.ts'
 export { driverContract, runDriverContract, type ContractRunner } from './driver-contract.ts'
+export { FakeClock, type FakeClockOptions, type PendingTimer } from './fake-clock.ts'
+export {
+  faultyDriver,
+  type FaultPlan,
+  type Faults,
+  type FaultyDriver,
+  type FaultyVerb,
+  type HeldCall,
+} from './faulty-driver.ts'
 export { seededRandom, type SeededRandom } from './seeded-random.ts'

@@ -49,7 +49,16 @@ describe('the contract suite can fail', () => {
     expect(await redOf(nothingWrong, names)).toEqual([])
   })
 
-  it.each(bugs)('$id: $what', async (bug) => {
-    expect(await redOf(bug, bug.caughtBy)).toEqual(expect.arrayContaining([...bug.caughtBy]))
-  })
+  // What waits in vain for a notice takes seconds, so these run at once; a moved clock is everybody's.
+  it.concurrent.each(bugs.filter(({ needs }) => needs !== 'server clock'))('$id: $what', findsAll)
+  it.each(bugs.filter(({ needs }) => needs === 'server clock'))('$id: $what', findsAll)
 })
+
+async function findsAll(bug: PlantedBug): Promise<void> {
+  expect(await redOf(bug, bug.caughtBy)).toEqual([...bug.caughtBy].toSorted(byContractOrder))
+}
+
+function byContractOrder(one: string, other: string): number {
+  const order = contract.map(({ name }) => name)
+  return order.indexOf(one) - order.indexOf(other)
+}
