@@ -304,7 +304,7 @@ export class LockService {
   }
 
   async #close(): Promise<void> {
-    const { dependents, pending, refreshes } = this.#context
+    const { dependents, pending } = this.#context
     await dependents.close()
     this.#room.close()
     const leases = [...this.#held]
@@ -312,7 +312,7 @@ export class LockService {
     await Promise.all(leases.map((lease) => lease.release()))
     await pending.settled()
     this.#abandonments.close()
-    await Promise.all([refreshes.idle(), this.#wakeUps.close()])
+    await this.#wakeUps.close()
     await this.#context.close()
   }
 
@@ -399,7 +399,7 @@ function untilAborted<Value>(
     signal.addEventListener('abort', onAbort, { once: true })
     promise.then(
       (value) => settle(() => resolve(value)),
-      (error: unknown) => settle(() => reject(error as Error)),
+      (error: unknown) => settle(() => reject(error)),
     )
   })
 }

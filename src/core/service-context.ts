@@ -30,7 +30,7 @@ export interface ServiceContext {
   readonly pending: PendingWork
   /** The session was closed: nothing is sent any more. */
   readonly isClosed: boolean
-  /** Awaits what is pending and closes the session. */
+  /** Awaits what is pending and in the air, and closes the session. */
   close(): Promise<void>
   readonly acquires: Batcher<AcquireRequest, AcquireAnswer>
   readonly refreshes: Batcher<RefreshRequest, RefreshAnswer>
@@ -49,12 +49,17 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
   const session = driver.open(options.storedNamespace)
   const { locks } = session
   const pending = new PendingWork()
+  const batchers: { idle(): Promise<void> }[] = []
   let isClosed = false
-  const batcher = <Request, Answer>(
+  const newBatcher = <Request, Answer>(
     send: SendBatch<Request, Answer>,
     keyOf: (request: Request) => string,
-  ): Batcher<Request, Answer> =>
-    new Batcher({ clock, random, send, keyOf, maxBatch: driver.abilities.maxBatch, maxInFlight })
+  ): Batcher<Request, Answer> => {
+    const { maxBatch } = driver.abilities
+    const made = new Batcher({ clock, random, send, keyOf, maxBatch, maxInFlight })
+    batchers.push(made)
+    return made
+  }
   return {
     options,
     session,
@@ -67,22 +72,23 @@ export function createServiceContext(options: ResolvedLockServiceOptions): Servi
     },
     close: async () => {
       await pending.settled()
+      await Promise.all(batchers.map((batcher) => batcher.idle()))
       isClosed = true
       await session.close()
     },
-    acquires: batcher(
+    acquires: newBatcher(
       (requests, call) => locks.acquire(requests, call),
       ({ key }) => key,
     ),
-    refreshes: batcher(
+    refreshes: newBatcher(
       (requests, call) => locks.refresh(requests, call),
       ({ key }) => key,
     ),
-    releases: batcher(
+    releases: newBatcher(
       (requests, call) => locks.release(requests, call),
       ({ key }) => key,
     ),
     describeHolder: holderDescriber(),
-    batcher,
+    batcher: newBatcher,
   }
 }
