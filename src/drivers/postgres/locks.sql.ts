@@ -219,13 +219,14 @@ upd as (
     from mine m
    where l.namespace = $1 and l.key = $2
   returning l.key, l.expires_at, m.awaited),
-n as materialized (select count(pg_notify($5, 'r' || key)) from upd where awaited and $4 = 'true')
+n as materialized (select count(pg_notify($5, 'r' || key)) from upd where awaited and $4 = 'true'),
+c as materialized (select set_config('synchronous_commit', ${durably}, true) from n)
 select case when u.key is not null and $4 = 'true' then json_build_array('released')
             when u.key is not null then json_build_array('revoked', ${millisUntil('u.expires_at')})
             when l.token is null or l.expires_at <= clock_timestamp() then json_build_array('free')
             when l.fence <> $3::text::bigint then json_build_array('changed', l.fence)
             else json_build_array('busy') end::text as answer
-  from n left join upd u on true
+  from c left join upd u on true
        left join ${leases} l on l.namespace = $1 and l.key = $2`
 }
 

@@ -21,7 +21,7 @@ export function asking(key: string, request: Partial<AcquireRequest> = {}): Acqu
 export interface Database extends AsyncDisposable {
   readonly url: string
   /** Runs SQL outside the driver. */
-  sql(text: string, values?: unknown[]): Promise<Record<string, any>[]>
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   pool(options?: pg.PoolConfig): pg.Pool
   client(options?: pg.ClientConfig): Promise<pg.Client>
   /** A driver on a pool of its own. */
@@ -50,7 +50,7 @@ export async function freshDatabase(url?: string): Promise<Database> {
     driver: (options, pool) => postgresDriver(database.pool(pool), options),
     also: (close) => void closing.push(close),
     async [Symbol.asyncDispose]() {
-      for (const close of closing.reverse()) await close()
+      for (const close of closing.toReversed()) await close()
     },
   }
   const admin = database.pool({ max: 4 })

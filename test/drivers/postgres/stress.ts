@@ -53,7 +53,7 @@ export async function stress(
       const chosen = new Set<string>()
       for (let count = 1 + random.integer(maxBatch); count > 0; count--)
         chosen.add(`key-${random.integer(keys)}`)
-      return [...chosen].sort(() => random.next() - 0.5)
+      return [...chosen].toSorted(() => random.next() - 0.5)
     }
     const call = () => ({ attempt: 1, lockedRows: random.integer(4) === 0 ? 'wait' : 'skip' }) as const
 
@@ -85,7 +85,7 @@ export async function stress(
     }
 
     const refresh = async () => {
-      const held = [...own].filter(() => random.integer(2) === 0).sort(() => random.next() - 0.5)
+      const held = [...own].filter(() => random.integer(2) === 0).toSorted(() => random.next() - 0.5)
       if (held.length === 0) return
       const sentAt = performance.now()
       const requests = held.map(([key, { token }]) => ({ key, token, ttlMs: 30 + random.integer(120) }))
@@ -105,7 +105,7 @@ export async function stress(
     }
 
     const release = async () => {
-      const held = [...own].filter(() => random.integer(3) > 0).sort(() => random.next() - 0.5)
+      const held = [...own].filter(() => random.integer(3) > 0).toSorted(() => random.next() - 0.5)
       if (held.length === 0) return
       for (const [, belief] of held) belief.until = 0
       const requests = held.map(([key, { token }]) => ({ key, token }))
