@@ -1,7 +1,7 @@
 // One pass over the driver that reads every kind of answer.
 import { expect } from 'vitest'
 import { redisDriver, type RedisClient } from 'leasehold/redis'
-import { call, claimOf, eventually, grant, registration, wanted } from './requests.ts'
+import { call, claimOf, eventually, grant, registration, scanAll, wanted } from './requests.ts'
 
 /** Uses every kind of answer once. */
 export async function useAll(client: RedisClient, namespace: string): Promise<void> {
@@ -17,10 +17,11 @@ export async function useAll(client: RedisClient, namespace: string): Promise<vo
   expect(peeked).toMatchObject({ fence: lease.fence, awaited: true, revoked: false })
   expect(nobody).toBeNull()
   for (const prefix of ['', 'key *', 'key *[']) {
-    const page = await session.locks.scan({ prefix, limit: 5, cursor: null }, call)
-    expect(page).toMatchObject({ records: [{ key: 'key *[a]\\', fence: lease.fence }], cursor: null })
+    expect((await scanAll(session, prefix)).records).toMatchObject([
+      { key: 'key *[a]\\', fence: lease.fence },
+    ])
   }
-  expect((await session.locks.scan({ prefix: 'key a', limit: 5, cursor: null }, call)).records).toEqual([])
+  expect((await scanAll(session, 'key a')).records).toEqual([])
   const heard: unknown[] = []
   const channel = await session.listen!({ onNotice: (notice) => heard.push(notice), onDeaf() {} })
   await channel.probe()

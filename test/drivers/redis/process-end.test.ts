@@ -7,6 +7,7 @@ import { build } from 'vite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisUrl } from '../../support/stores.ts'
 import { clientKinds } from './clients.ts'
+import type { Said } from './listening-process.ts'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 let folder: string
@@ -36,6 +37,6 @@ describe('a process with an open subscription', () => {
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => (output += String(piece)))
     const [code] = await once(child, 'exit')
-    expect([output.trim(), code]).toEqual(['listening', 0])
+    expect([output.trim(), code]).toEqual(['listening' satisfies Said, 0])
   })
 })

@@ -6,6 +6,7 @@ import type {
   CallOptions,
   ClaimRequest,
   DriverSession,
+  LeaseRecord,
   RegisterRequest,
 } from 'leasehold/driver'
 import { DriverFault } from '../../../src/core/errors.ts'
@@ -77,6 +78,24 @@ export function claimOf(
     reason: '',
     ...rest,
   }
+}
+
+/** All pages of a scan: among many keys a page can be empty. */
+export async function scanAll(
+  { locks }: Pick<DriverSession, 'locks'>,
+  prefix = '',
+  limit = 100,
+): Promise<{ readonly records: readonly LeaseRecord[]; readonly pages: number }> {
+  const records: LeaseRecord[] = []
+  let [pages, cursor] = [0, null as string | null]
+  do {
+    const page = await locks.scan({ prefix, limit, cursor }, call)
+    expect(page.records.length).toBeLessThanOrEqual(limit)
+    records.push(...page.records)
+    cursor = page.cursor
+    pages += 1
+  } while (cursor !== null)
+  return { records, pages }
 }
 
 /** The fault that a call rejects with. */

@@ -3,7 +3,7 @@ import type { DriverSession } from 'leasehold/driver'
 import { redisDriver } from 'leasehold/redis'
 import { startRedis, type TestServer } from '../../support/servers.ts'
 import { openIoRedis6, type OpenClient } from './clients.ts'
-import { call, wanted } from './requests.ts'
+import { call, scanAll, wanted } from './requests.ts'
 
 describe('a scan among 50,000 other keys', () => {
   let server: TestServer
@@ -24,31 +24,18 @@ describe('a scan among 50,000 other keys', () => {
     await server.close()
   })
 
-  async function scanAll(prefix: string, limit: number) {
-    const keys: string[] = []
-    let [pages, cursor] = [0, null as string | null]
-    do {
-      const page = await session.locks.scan({ prefix, limit, cursor }, call)
-      expect(page.records.length).toBeLessThanOrEqual(limit)
-      keys.push(...page.records.map(({ key }) => key))
-      cursor = page.cursor
-      pages += 1
-    } while (cursor !== null)
-    return { keys, pages }
-  }
-
   it.each([1, 7, 100, 1_000])('finds each lease once, in pages of %i', async (limit) => {
-    const { keys } = await scanAll('', limit)
+    const keys = (await scanAll(session, '', limit)).records.map(({ key }) => key)
     expect(keys).toHaveLength(100)
     expect(new Set(keys).size).toBe(100)
-    const odd = await scanAll('odd', limit)
-    expect(odd.keys).toHaveLength(50)
-    expect(odd.keys.every((key) => key.startsWith('odd'))).toBe(true)
+    const odd = await scanAll(session, 'odd', limit)
+    expect(odd.records).toHaveLength(50)
+    expect(odd.records.every(({ key }) => key.startsWith('odd'))).toBe(true)
   })
 
   it('never walks through the whole database in one script, and never by KEYS', async () => {
     await opened.send('config', 'resetstat')
-    const { pages } = await scanAll('nothing begins so', 100)
+    const { pages } = await scanAll(session, 'nothing begins so', 100)
     expect(pages).toBeGreaterThanOrEqual(5)
     expect(pages).toBeLessThan(20)
     const info = (await opened.send('info', 'commandstats')) as string
