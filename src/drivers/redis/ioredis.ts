@@ -47,8 +47,12 @@ class IoRedisConnection implements RedisConnection {
     return 'The ioredis client was closed, or has given up reconnecting. Close it after Leasehold, and see its retryStrategy.'
   }
 
-  send(command: string, args: readonly string[]): Promise<unknown> {
-    return this.#client.call(command, args as string[])
+  async send(command: string, args: readonly string[]): Promise<unknown> {
+    try {
+      return await this.#client.call(command, args as string[])
+    } catch (error) {
+      throw withoutArguments(error)
+    }
   }
 
   isUnwritten(error: unknown): boolean {
@@ -139,6 +143,12 @@ class IoRedisConnection implements RedisConnection {
     stream.destroy()
     await closed
   }
+}
+
+/** ioredis hangs the whole command on its errors, and whoever logs one would log everybody's tokens. */
+function withoutArguments(error: unknown): unknown {
+  if (error instanceof Error) delete (error as { command?: unknown }).command
+  return error
 }
 
 interface SocketLike {

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -240,6 +241,20 @@ describe('a server that refuses', () => {
       const { client } = await opens(openClient(kind, replica.url))
       const fault = await faultOf(sessionOver(client).locks.acquire([wanted('a')], call))
       expect(fault).toMatchObject({ kind: 'not-sent', message: expect.stringContaining('replica') })
+    }
+  })
+
+  it('is not quoted with anybody’s token', async () => {
+    const server = await starts()
+    const operator = await opens(openClient('ioredis 6', server.url))
+    await operator.send('config', 'set', 'min-replicas-to-write', '1')
+    for (const kind of clientKinds) {
+      const { client } = await opens(openClient(kind, server.url))
+      const request = wanted('a')
+      const fault = await faultOf(sessionOver(client).locks.acquire([request], call))
+      const shown = inspect(fault, { depth: Infinity, showHidden: true })
+      expect(shown).toContain('NOREPLICAS')
+      expect(shown).not.toContain(request.token)
     }
   })
 
