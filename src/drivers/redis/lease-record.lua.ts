@@ -11,8 +11,8 @@
  *
  * `1` is the version of this form. The four numbers have 16 digits, so that one of them is read or replaced without
  * taking the others apart; times are microseconds of the server's clock. A free record has `-` for its token, 0 for
- * `expires` and no holder. Whether a key is held is judged by `expires`, never by its presence: the key outlives the lease, so that
- * the fence and the spent token do.
+ * `expires` and no holder. Whether a key is held is judged by `expires`, never by its presence: the key outlives the
+ * lease, so that the fence and the spent token do.
  *
  * Numbers are written by `%.0f`, because `tostring` rounds microseconds away. The time is read once: it moves within
  * a script. Everything else in a script is a function of that and of the records, and what is replicated are the
