@@ -140,7 +140,7 @@ export class WaitingRoom {
 
   /** Until the lease would lapse; shorter where nothing would tell us that it was released. */
   #sleepFor(remainingMs: number, waitStepMs: number): number {
-    const untilLapse = Math.max(1, remainingMs) + 1 + 4 * this.#options.random()
+    const untilLapse = (remainingMs > 1 ? remainingMs : 1) + 1 + 4 * this.#options.random()
     return Math.min(untilLapse, this.#jittered(this.#options.wakeUps.live ? longestSleep : waitStepMs))
   }
 

@@ -19,6 +19,17 @@ const lingerMs = 2_000
 const shortestReopen = 500
 const longestReopen = 30_000
 
+/** One subscription, from its request on. Replaced by another one when it is given up, however it ends. */
+interface Subscription {
+  /** There once the store has confirmed it. */
+  channel: NoticeChannel | undefined
+  /** Resolves when it is live or was given up. Never rejects. */
+  ready: Promise<void>
+  /** Resolves when it was given up. */
+  readonly over: Promise<void>
+  readonly giveUp: () => void
+}
+
 /**
  * The push channel of a service: open while somebody waits, tested with a message to itself, since a subscription can
  * succeed and hear nothing, and opened again after it went deaf. While it is not {@link live}, waiters poll.
@@ -26,9 +37,10 @@ const longestReopen = 30_000
 export class WakeUps {
   readonly #options: WakeUpsOptions
   #waiters = 0
-  #channel: NoticeChannel | undefined
-  #opening: Promise<void> | undefined
+  #subscription: Subscription | undefined
   #live = false
+  /** When the channel last proved that it hears. */
+  #heardAt = -Infinity
   #failures = 0
   #timer: Timer | undefined
   #closed = false
@@ -45,83 +57,106 @@ export class WakeUps {
   /** One more waiter. */
   enter(): void {
     this.#waiters++
-    if (this.#waiters === 1 && this.#live) this.#setTimer(probeEvery, () => this.#probe())
+    if (this.#waiters === 1 && this.#live) this.#planProbe()
     // With a timer set it is deaf, and waits before it tries again.
-    if (this.#channel === undefined && this.#timer === undefined) this.#open()
+    if (this.#subscription === undefined && this.#timer === undefined) this.#open()
   }
 
   /** One waiter less. */
   leave(): void {
     this.#waiters--
-    if (this.#waiters === 0 && this.#live) this.#setTimer(lingerMs, () => void this.#shut())
+    if (this.#waiters === 0 && this.#live) this.#planShutting()
   }
 
   /** Resolves once the channel is confirmed, is known not to be had, or takes too long to wait for. */
   async ready(): Promise<void> {
-    if (this.#live || this.#opening === undefined) return
-    await withinTime(
-      this.#opening,
-      Math.min(1_000, this.#options.requestTimeoutMs),
-      this.#options.clock,
-    ).catch(() => {})
+    if (this.#live || this.#subscription === undefined) return
+    const { clock, requestTimeoutMs } = this.#options
+    await withinTime(this.#subscription.ready, Math.min(1_000, requestTimeoutMs), clock).catch(() => {})
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#setTimer(null)
     const { clock, requestTimeoutMs } = this.#options
-    if (this.#opening !== undefined) await withinTime(this.#opening, requestTimeoutMs, clock).catch(() => {})
+    if (this.#subscription !== undefined) {
+      await withinTime(this.#subscription.ready, requestTimeoutMs, clock).catch(() => {})
+    }
     await this.#shut()
   }
 
   #open(): void {
     const { listen } = this.#options.session
-    if (listen === undefined || this.#opening !== undefined || this.#closed) return
-    this.#opening = this.#openAndProbe(listen).finally(() => (this.#opening = undefined))
-  }
-
-  async #openAndProbe(listen: NonNullable<DriverSession['listen']>): Promise<void> {
-    const { session, clock, onWake, requestTimeoutMs } = this.#options
-    let channel: NoticeChannel | undefined
-    try {
-      channel = await listen.call(session, {
-        onNotice: (notice) => {
-          if (notice.kind === 'released') onWake(notice.key)
-        },
-        onDeaf: (error) => this.#deaf(channel, error),
-      })
-      this.#channel = channel
-      await withinTime(channel.probe(), requestTimeoutMs, clock)
-      if (this.#channel !== channel || this.#closed) return await channel.close()
-      this.#live = true
-      this.#failures = 0
-      if (this.#waiters > 0) this.#setTimer(probeEvery, () => this.#probe())
-      else this.#setTimer(lingerMs, () => void this.#shut())
-      // Who has been polling meanwhile must look once more, now that the subscription is known to hear.
-      onWake(null)
-    } catch (error) {
-      this.#deaf(channel, error)
-    }
-  }
-
-  #probe(): void {
-    const channel = this.#channel
-    if (channel === undefined) return
-    const { clock, requestTimeoutMs } = this.#options
-    withinTime(channel.probe(), requestTimeoutMs, clock).then(
-      () => {
-        if (this.#channel === channel && this.#waiters > 0) this.#setTimer(probeEvery, () => this.#probe())
-      },
-      (error: unknown) => this.#deaf(channel, error),
+    if (listen === undefined || this.#subscription !== undefined || this.#closed) return
+    const subscription = newSubscription()
+    this.#subscription = subscription
+    subscription.ready = this.#subscribe(subscription, listen).catch((error: unknown) =>
+      this.#deaf(subscription, error),
     )
   }
 
-  #deaf(channel: NoticeChannel | undefined, error: unknown): void {
-    if (channel !== this.#channel) return
+  async #subscribe(subscription: Subscription, listen: NonNullable<DriverSession['listen']>): Promise<void> {
+    const { session, clock, onWake, requestTimeoutMs } = this.#options
+    const opening = listen.call(session, {
+      onNotice: (notice) => {
+        if (subscription !== this.#subscription) return
+        this.#heardAt = clock.monotonic()
+        if (notice.kind === 'released') onWake(notice.key)
+      },
+      onDeaf: (error) => this.#deaf(subscription, error),
+    })
+    const taken = opening.then(async (channel) => {
+      subscription.channel = channel
+      // It was given up while it was being opened.
+      if (subscription !== this.#subscription) await channel.close()
+      return channel
+    })
+    const { over } = subscription
+    const channel = await withinTime(Promise.race([taken, over]), requestTimeoutMs, clock)
+    if (subscription !== this.#subscription) return
+    await withinTime(Promise.race([channel?.probe(), over]), requestTimeoutMs, clock)
+    if (subscription !== this.#subscription) return
+    this.#live = true
+    this.#heardAt = clock.monotonic()
+    this.#failures = 0
+    if (this.#waiters > 0) this.#planProbe()
+    else this.#planShutting()
+    // Who has been polling meanwhile must look once more, now that the subscription is known to hear.
+    onWake(null)
+  }
+
+  #planProbe(): void {
+    const { clock } = this.#options
+    const dueInMs = this.#heardAt + probeEvery - clock.monotonic()
+    this.#setTimer(Math.max(0, dueInMs), () => {
+      if (this.#heardAt + probeEvery > clock.monotonic()) this.#planProbe()
+      else void this.#probe()
+    })
+  }
+
+  #planShutting(): void {
+    this.#setTimer(lingerMs, () => void this.#shut())
+  }
+
+  async #probe(): Promise<void> {
+    const subscription = this.#subscription
+    if (subscription === undefined) return
+    const { channel, over } = subscription
+    const { clock, requestTimeoutMs } = this.#options
+    try {
+      await withinTime(Promise.race([channel?.probe(), over]), requestTimeoutMs, clock)
+    } catch (error) {
+      return this.#deaf(subscription, error)
+    }
+    if (subscription !== this.#subscription) return
+    this.#heardAt = clock.monotonic()
+    if (this.#waiters > 0) this.#planProbe()
+  }
+
+  #deaf(subscription: Subscription, error: unknown): void {
+    if (subscription !== this.#subscription) return
     const { namespace, onWake } = this.#options
-    this.#channel = undefined
-    this.#live = false
-    void channel?.close()
+    void this.#giveUp()
     if (this.#closed) return
     publish('leasehold:deaf', () => ({ namespace, error }))
     const pauseMs = Math.min(longestReopen, shortestReopen * 2 ** this.#failures++)
@@ -132,11 +167,16 @@ export class WakeUps {
   }
 
   async #shut(): Promise<void> {
-    const channel = this.#channel
-    this.#channel = undefined
-    this.#live = false
     this.#failures = 0
-    await channel?.close()
+    await this.#giveUp()
+  }
+
+  async #giveUp(): Promise<void> {
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    this.#live = false
+    subscription?.giveUp()
+    await subscription?.channel?.close()
   }
 
   /** One timer at a time: for the next probe, for opening again, or for closing. */
@@ -149,6 +189,12 @@ export class WakeUps {
       callback()
     })
   }
+}
+
+function newSubscription(): Subscription {
+  let giveUp = (): void => {}
+  const over = new Promise<void>((resolve) => (giveUp = resolve))
+  return { channel: undefined, ready: Promise.resolve(), over, giveUp }
 }
 
 /** Rejects if a promise takes longer; its later outcome is ignored. */
