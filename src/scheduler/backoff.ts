@@ -22,6 +22,11 @@ export class Backoff {
     this.#options = options
   }
 
+  /** Nothing is to be tried again any more. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   /** Resolves when it is time to try again; at once after {@link end}. */
   wait(): Promise<void> {
     if (this.#isOver) return Promise.resolve()

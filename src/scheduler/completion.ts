@@ -53,7 +53,7 @@ export class Completion {
       if (answer.outcome === 'failed') reportError(context, answer.error, this.#task.name)
       if (answer.outcome === 'failed' || lockedRows === 'wait') await this.#refusal.wait()
       lockedRows = 'wait'
-    } while (!this.#isGivenUp)
+    } while (!this.#isGivenUp && !outage.isOver)
     return 'unknown'
   }
 }

@@ -51,7 +51,8 @@ export class Run {
   readonly #hold: Hold
   readonly #completion: Completion
   readonly #startedAt: number
-  #state: 'running' | 'settled' | 'abandoned' = 'running'
+  #hasSettled = false
+  #abandonment: Promise<Recorded> | undefined
   #stop: StopOrder | undefined
   #graceTimer: Timer | undefined
 
@@ -91,9 +92,9 @@ export class Run {
     publish('leasehold:run-start', () => ({ ...this.#event(), takeover: attempt > 1, latenessMs }))
     const outcome = await this.#execute(handler)
     this.#graceTimer?.cancel()
-    // What is recorded, or cannot be any more: the service is closed.
-    if (this.#state === 'abandoned' || this.#hold.lossReason === 'closed') return false
-    this.#state = 'settled'
+    if (this.#abandonment !== undefined) return (await this.#abandonment) === 'completed'
+    if (this.#hold.lossReason === 'closed') return false
+    this.#hasSettled = true
     if (outcome.outcome === 'abandoned' && this.#isLeftToRetry(this.#stop?.mayRetry === true)) {
       // Cut short, and to be done all the same: the lease lapses, and a live node makes the next attempt.
       this.#hold.end()
@@ -108,7 +109,7 @@ export class Run {
 
   /** Aborts the signal; a handler that has not settled after a grace is abandoned. */
   stop(order: StopOrder): void {
-    if (this.#state !== 'running' || this.#stop !== undefined) return
+    if (this.#hasSettled || this.#stop !== undefined) return
     this.#stop = order
     this.#hold.abort(new RunStoppedError(this.#task.name, order.reason))
     const { clock } = this.#desk.context.options
@@ -119,7 +120,7 @@ export class Run {
   giveUp(): void {
     this.#completion.giveUp()
     this.#graceTimer?.cancel()
-    if (this.#state === 'settled') this.#hold.end()
+    if (this.#hasSettled) this.#hold.end()
     else this.#hold.stopRenewing()
   }
 
@@ -140,7 +141,7 @@ export class Run {
   }
 
   #lost(reason: LossReason): void {
-    if (this.#state !== 'running') return
+    if (this.#hasSettled) return
     this.#onLost()
     const error = this.#lossError(reason)
     const isAbandoned = reason === 'max-lifetime' || (reason === 'expired' && this.#stop !== undefined)
@@ -148,9 +149,9 @@ export class Run {
       this.#ended('lost', error)
       return
     }
-    this.#state = 'abandoned'
     const why = this.#stop === undefined ? error : new RunStoppedError(this.#task.name, this.#stop.reason)
-    void this.#record({ outcome: 'abandoned', error: errorText(why) }).then((recorded) =>
+    this.#abandonment = this.#record({ outcome: 'abandoned', error: errorText(why) })
+    void this.#abandonment.then((recorded) =>
       this.#ended(recorded === 'completed' ? 'abandoned' : recorded, why),
     )
   }

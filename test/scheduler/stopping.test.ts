@@ -167,6 +167,20 @@ describe('stop', () => {
     expect(fleet.endEvents.map(({ outcome }) => outcome)).toEqual(['unknown'])
   })
 
+  it('asks for nothing in a loop when a lease ends in the last second, while the store is away', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    node.runs('task', { every: '1m', ttl: '1s' }, () => fleet.time.sleep(1_700))
+    await fleet.start(node)
+    await fleet.advance(60_500)
+    node.link.isCut = true
+    await fleet.time.until(node.tasks.stop({ drain: '500ms' }))
+    const before = node.link.count('complete')
+    await fleet.advance(10_000)
+    expect(node.link.count('complete') - before).toBeLessThanOrEqual(1)
+    expect(fleet.endEvents.map(({ outcome }) => outcome)).toEqual(['unknown'])
+  })
+
   it('is idempotent, may come before the start, and may be called from a handler', async () => {
     const fleet = new Fleet()
     const node = fleet.node()
