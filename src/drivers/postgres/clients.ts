@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../../core/errors.ts'
+import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
 import { listenBy } from './listening.ts'
 import type { Listen, PgListenClient, PostgresJsListenClient } from './listening.ts'
 
@@ -42,6 +42,12 @@ export interface Link {
  */
 export function linkTo(client: PostgresClient, named: boolean): Link {
   if (isPostgresJs(client)) return linkToPostgresJs(client, named)
+  if (typeof client !== 'object' || typeof client?.query !== 'function') {
+    throw new InvalidOptionError(
+      'client',
+      'client must be a pg Pool or Client, the sql function of postgres.js, or an object with query(text, values).',
+    )
+  }
   if (isPgPool(client)) {
     return {
       run: (statement, values) => runPg(client, statement, values, named),
@@ -51,17 +57,11 @@ export function linkTo(client: PostgresClient, named: boolean): Link {
     }
   }
   if (isPgClient(client)) return linkToPgClient(client, named)
-  if (isQueryClient(client)) {
-    return {
-      run: async ({ text }, values) => rowsOf(await client.query(text, [...values])),
-      listen: undefined,
-      guard: () => () => {},
-    }
+  return {
+    run: async ({ text }, values) => rowsOf(await client.query(text, [...values])),
+    listen: undefined,
+    guard: () => () => {},
   }
-  throw new InvalidOptionError(
-    'client',
-    'client must be a pg Pool or Client, the sql function of postgres.js, or an object with query(text, values).',
-  )
 }
 
 /** What node-postgres's clients and pools have beyond `query`. */
@@ -159,33 +159,24 @@ async function loadPostgresJs(): Promise<(options: object) => PostgresJsListenCl
 
 function rowsOf(result: unknown): readonly unknown[] {
   if (Array.isArray(result)) return result
-  const rows = (result as { rows?: unknown } | null | undefined)?.rows
-  return Array.isArray(rows) ? rows : []
+  const { rows } = (result ?? {}) as { rows?: unknown }
+  if (Array.isArray(rows)) return rows
+  throw new DriverFault(
+    'unusable',
+    'The client answered in a way that is not known. query(text, values) must answer an array of rows or { rows }.',
+  )
 }
 
 function isPostgresJs(client: PostgresClient): client is PostgresJsClient {
   return typeof client === 'function' && 'unsafe' in client
 }
 
-function isQueryClient(client: unknown): client is QueryClient {
-  return typeof client === 'object' && client !== null && typeof (client as QueryClient).query === 'function'
+function isPgPool(client: QueryClient): client is QueryClient & PgPool {
+  const { Client, options, totalCount } = client as Partial<PgPool> & { totalCount?: unknown }
+  return typeof Client === 'function' && typeof options === 'object' && typeof totalCount === 'number'
 }
 
-function isPgPool(client: PostgresClient): client is PostgresClient & PgPool {
-  const { Client, options, totalCount } = client as {
-    Client?: unknown
-    options?: unknown
-    totalCount?: unknown
-  }
-  return (
-    isQueryClient(client) &&
-    typeof Client === 'function' &&
-    typeof options === 'object' &&
-    typeof totalCount === 'number'
-  )
-}
-
-function isPgClient(client: PostgresClient): client is PostgresClient & PgClient {
-  const { connectionParameters, connect } = client as { connectionParameters?: unknown; connect?: unknown }
-  return isQueryClient(client) && typeof connectionParameters === 'object' && typeof connect === 'function'
+function isPgClient(client: QueryClient): client is QueryClient & PgClient {
+  const { connectionParameters, connect } = client as Partial<PgClient> & { connect?: unknown }
+  return typeof connectionParameters === 'object' && typeof connect === 'function'
 }

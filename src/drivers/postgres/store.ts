@@ -48,10 +48,7 @@ export class PostgresStore {
     const [row] = await this.#run(sql, values)
     const text = firstCell(row)
     if (typeof text === 'string') return JSON.parse(text) as Answer
-    throw new DriverFault(
-      'unusable',
-      'The client answered in a way that is not known. query(text, values) must answer an array of rows or { rows }.',
-    )
+    throw new DriverFault('unusable', `The client answered ${typeof text} for a column of type text.`)
   }
 
   async #run(sql: Statement, values: readonly string[]): Promise<readonly unknown[]> {
