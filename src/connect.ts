@@ -45,10 +45,7 @@ interface Connection {
  * @example
  * const locks = await connect(process.env.LEASEHOLD_URL)
  */
-export async function connect(
-  url?: string,
-  options: ConnectOptions = {},
-): Promise<LockService> {
+export async function connect(url?: string, options: ConnectOptions = {}): Promise<LockService> {
   const { client, ...service } = options
   const target = parseStoreUrl(url ?? inProcessByDefault())
   const query = takeQuery(target)
