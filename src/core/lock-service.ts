@@ -26,7 +26,7 @@ import {
 } from './options.ts'
 import { createServiceContext, type ServiceContext } from './service-context.ts'
 import { askStore } from './store-call.ts'
-import { toStoredKey } from './stored-key.ts'
+import { canBeginStoredKey, toStoredKey } from './stored-key.ts'
 import { WaitingRoom } from './waiting-room.ts'
 import { WakeUps } from './wake-ups.ts'
 
@@ -55,7 +55,7 @@ export interface ForceReleaseOptions {
 export type ForceReleaseOutcome = 'revoked' | 'released' | 'free' | 'changed'
 
 export interface ListOptions {
-  /** Only keys that begin with this. Default: all. */
+  /** Only keys that begin with this, in the form in which the store has them. Default: all. */
   readonly prefix?: string | undefined
   /** The most to return. Default 1,000. */
   readonly limit?: number | undefined
@@ -235,6 +235,7 @@ export class LockService {
     if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) {
       throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 1,000,000.')
     }
+    if (!canBeginStoredKey(prefix)) return []
     const { locks } = this.#context.session
     const found = new Map<string, LeaseInfo>()
     let cursor: string | null = null

@@ -24,7 +24,16 @@ export function toStoredKey(option: string, key: unknown): string {
   return isPlain(key) ? key : reservedPrefix + createHash('sha256').update(key, 'utf16le').digest('base64url')
 }
 
+/** Whether the stored form of any key can begin with this. */
+export function canBeginStoredKey(prefix: string): boolean {
+  return isStorable(prefix)
+}
+
 function isPlain(key: string): boolean {
-  if (key.length > longestPlain || key.startsWith(reservedPrefix) || key.includes('\0')) return false
-  return key.isWellFormed() && Buffer.byteLength(key) <= longestPlain
+  return !key.startsWith(reservedPrefix) && isStorable(key)
+}
+
+function isStorable(text: string): boolean {
+  if (text.length > longestPlain || text.includes('\0')) return false
+  return text.isWellFormed() && Buffer.byteLength(text) <= longestPlain
 }

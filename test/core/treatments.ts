@@ -36,8 +36,8 @@ export const delay =
 /** Answers this for every item, and asks nobody. */
 export const answer =
   (one: object): Treatment =>
-  (_pass, { items }) =>
-    Promise.resolve(items.map(() => one))
+  (_pass, { verb, items }) =>
+    Promise.resolve(verb === 'revoke' ? one : items.map(() => one))
 
 export const pass: Treatment = (on) => on()
 
