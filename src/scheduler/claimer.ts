@@ -6,7 +6,6 @@ import type { ClaimAnswer, ClaimRequest } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
-import { missReason } from './policies.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
@@ -16,6 +15,8 @@ export interface Claim {
   readonly after: number
   readonly gap: string
   readonly decide: 'run' | 'miss'
+  /** With `miss`: why. */
+  readonly reason: string
 }
 
 /** An answer that decides something. */
@@ -125,7 +126,7 @@ export class Claimer {
     return Promise.race([pause, this.#stopped])
   }
 
-  #request({ slot, after, gap, decide }: Claim, token: string): ClaimRequest {
+  #request({ slot, after, gap, decide, reason }: Claim, token: string): ClaimRequest {
     const { storedName, schedule, text, lease, overlap, onCrash, maxAttempts } = this.#task
     return {
       task: storedName,
@@ -142,7 +143,7 @@ export class Claimer {
       onCrash,
       maxAttempts,
       decide,
-      reason: missReason,
+      reason,
     }
   }
 }

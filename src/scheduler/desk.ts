@@ -1,4 +1,5 @@
 import type { Batcher, SendBatch } from '../core/batcher.ts'
+import { DriverFault } from '../core/errors.ts'
 import type { FenceLedger } from '../core/fence-ledger.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import type {
@@ -10,6 +11,7 @@ import type {
   RegisterRequest,
   RunRefreshAnswer,
   RunRefreshRequest,
+  TaskState,
 } from '../driver/task-driver.ts'
 import type { Agenda } from './agenda.ts'
 import type { Backoff } from './backoff.ts'
@@ -37,13 +39,29 @@ export interface Verbs {
 
 export function createVerbs(context: ServiceContext): Verbs {
   const { tasks } = context.session
-  const byTask = <Request extends { readonly task: string }, Answer>(
+  const byTask = <Request extends { readonly task: string }, Answer extends { readonly outcome: string }>(
     send: SendBatch<Request, Answer>,
-  ): Batcher<Request, Answer> => context.batcher(send, ({ task }) => task)
+  ): Batcher<Request, Answer> =>
+    context.batcher(
+      async (requests, call) => checked(await send(requests, call)),
+      ({ task }) => task,
+    )
   return {
     registers: byTask<RegisterRequest, RegisterAnswer>((requests, call) => tasks.register(requests, call)),
     claims: byTask<ClaimRequest, ClaimAnswer>((requests, call) => tasks.claim(requests, call)),
     refreshes: byTask<RunRefreshRequest, RunRefreshAnswer>((requests, call) => tasks.refresh(requests, call)),
     completes: byTask<CompleteRequest, CompleteAnswer>((requests, call) => tasks.complete(requests, call)),
   }
+}
+
+/** A driver that breaks its contract is a fault like any other, not an exception in the middle of a task. */
+function checked<Answer extends { readonly outcome: string }>(answers: readonly Answer[]): readonly Answer[] {
+  if (!answers.every(isAnswer)) throw new DriverFault('unknown', 'The driver gave an answer that is none.')
+  return answers
+}
+
+function isAnswer(answer: Partial<TaskState> & { readonly outcome?: unknown }): boolean {
+  if (typeof answer?.outcome !== 'string') return false
+  const { now = 0, mark = 0 } = answer
+  return Number.isFinite(now) && Number.isFinite(mark) && 'mark' in answer === 'running' in answer
 }

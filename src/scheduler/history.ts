@@ -21,7 +21,8 @@ export interface RunHistoryEntry {
   /**
    * Why it did not run; null for a run. `overlap`: an earlier one still ran; `paused`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
-   * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit.
+   * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit; `fence`: granted by a
+   * store that had gone back in time.
    */
   readonly reason: string | null
   readonly fence: number | null

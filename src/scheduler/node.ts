@@ -21,6 +21,7 @@ export class Node {
   readonly #attendance: Attendance
   readonly #control: ControlWatch
   readonly #tasks: Task[] = []
+  #hasBegun = false
   #isStopped = false
 
   constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions) {
@@ -64,7 +65,10 @@ export class Node {
     const faults = await this.#attendance.open(this.#tasks)
     const unusable = faults.find(({ kind }) => kind === 'unusable' || kind === 'bad-item')
     if (unusable !== undefined) throw storeError('register the tasks', unusable)
-    if (!this.#isStopped) this.#control.open()
+    if (this.#isStopped) return
+    for (const task of this.#tasks) task.begin()
+    this.#control.open()
+    this.#hasBegun = true
   }
 
   /** No handler runs. */
@@ -77,6 +81,7 @@ export class Node {
     const task = new Task(this.#desk, definition, handler)
     this.#tasks.push(task)
     this.#attendance.add(task)
+    if (this.#hasBegun) task.begin()
   }
 
   /** Claims nothing more, lets what runs end, and aborts it after a time. Never rejects. */

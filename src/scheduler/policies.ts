@@ -19,7 +19,9 @@ export type SlotPlan =
 /** Why a slot that nobody claimed did not run: no node was there, or none reached the store. */
 export const gapReason = 'down'
 /** Why a slot was decided as missed: found after its start deadline, with nothing to catch up. */
-export const missReason = 'late'
+export const lateReason = 'late'
+/** Why a slot that waited for a retry was decided as missed: the next one came due. */
+export const overtakenReason = 'overlap'
 
 /**
  * Only the newest due slot is ever claimed, whether one slot was missed or a thousand: the mark that the claim names

@@ -39,6 +39,7 @@ export class StoreTime {
 
   /** Takes the store's time from an answer that has just come in. */
   note(sentAt: Moment, storeNow: number): void {
+    if (!Number.isFinite(storeNow)) return
     const takenAt = this.#clock.monotonic()
     const offset = storeNow - (sentAt.monotonic + takenAt) / 2
     const errorMs = (takenAt - sentAt.monotonic) / 2

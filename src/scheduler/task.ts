@@ -8,7 +8,7 @@ import { Completion } from './completion.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
 import type { LapseWatched } from './lapse-watch.ts'
-import { gapReason, planSlot } from './policies.ts'
+import { gapReason, lateReason, overtakenReason, planSlot } from './policies.ts'
 import { reportError } from './report-error.ts'
 import { reportLoss } from './report-loss.ts'
 import { Run, type StopOrder } from './run.ts'
@@ -21,9 +21,6 @@ interface Deferral {
   readonly run: Run
   readonly slot: number
 }
-
-/** The reason of a slot that waited for a retry in vain. */
-const overtaken = 'overlap'
 
 /**
  * One task on this node: claims what is due, and what has lapsed, until the mark has caught up with the store's time;
@@ -40,7 +37,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
   #lapsesAt = Infinity
   #isRegistered = false
   #isSuperseded = false
-  #state: 'claiming' | 'draining' | 'drained' = 'claiming'
+  #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
+  #registerAttempt = 1
   #deferral: Deferral | null = null
   #working: Promise<void> | null = null
 
@@ -75,8 +73,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     const { fingerprint } = schedule
     const sent = await verbs.registers.submit(
       { task: storedName, fingerprint, definition: text, starting: !this.#isRegistered, attendMs },
-      { timeoutMs: lease.requestTimeoutMs, attempt: 1, lockedRows: 'wait' },
+      { timeoutMs: lease.requestTimeoutMs, attempt: this.#registerAttempt, lockedRows: 'wait' },
     )
+    this.#registerAttempt = sent.kind === 'failed' ? 2 : 1
     const answer = sent.kind === 'failed' ? sent.fault : stateOrFault(sent.answer)
     if (sent.kind === 'failed' || answer instanceof DriverFault) {
       reportError(context, answer, name)
@@ -88,6 +87,13 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     this.#setSuperseded(answer.outcome === 'superseded')
     this.wake()
     return null
+  }
+
+  /** From here on slots are claimed. */
+  begin(): void {
+    if (this.#state !== 'waiting') return
+    this.#state = 'claiming'
+    this.wake()
   }
 
   /** The agenda: a slot has come due. */
@@ -112,7 +118,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
 
   /** Claims nothing more. Resolves when the last claim is answered and all runs have ended. */
   async drain(): Promise<void> {
-    if (this.#state === 'claiming') this.#state = 'draining'
+    if (this.#state !== 'drained') this.#state = 'draining'
     this.#claimer.stop()
     await this.#working
     await Promise.all(this.#runs.values())
@@ -137,7 +143,13 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
   async #work(first: Claim): Promise<void> {
     let claim: Claim | null = first
     while (claim !== null && this.#state === 'claiming') {
-      await this.#claim(claim)
+      try {
+        await this.#claim(claim)
+      } catch (error) {
+        // Nothing is known to get here; a task that stood still without a word would be the worst of all ends.
+        reportError(this.#desk.context, error, this.definition.name)
+        await this.#claimer.rest()
+      }
       claim = this.#nextClaim()
     }
     this.#working = null
@@ -155,7 +167,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     agenda.watch(this)
     if (running !== null && !this.#isOwn(running)) {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
-      const lapseClaim: Claim = { slot: mark, after: mark, decide: 'run', gap: '' }
+      const lapseClaim: Claim = { slot: mark, after: mark, decide: 'run', gap: '', reason: '' }
       if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
       else if (!isPaused || !this.#isRetryDue(running)) return lapseClaim
     }
@@ -172,10 +184,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
       return null
     }
     const { slot, decide } = plan
-    const deferral = this.#deferral
-    if (deferral === null || !this.#runs.has(deferral.run))
-      return { slot, after: mark, decide, gap: gapReason }
-    if (slot !== deferral.slot || decide === 'miss') return { slot, after: mark, decide, gap: overtaken }
+    const claim: Claim = { slot, after: mark, decide, gap: gapReason, reason: lateReason }
+    const { run, slot: deferred } = this.#deferral ?? { run: null, slot: mark }
+    if (run === null || !this.#runs.has(run) || deferred <= mark || decide === 'miss') return claim
+    if (slot > deferred) return { ...claim, slot: deferred, decide: 'miss', reason: overtakenReason }
     const { catchUp, startDeadlineMs } = this.definition
     const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
     this.#dueAt = Math.min(deadline, schedule.next(slot))
@@ -209,22 +221,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
   #begin({ answer, token, sentAt }: Granted, claim: Claim): void {
     const { slot, attempt, fence, remainingMs, now } = answer
     const { storedName, name } = this.definition
-    const isSafe = this.#desk.fences.accept(storedName, fence)
-    if (!isSafe) reportError(this.#desk.context, unsafeFence(name, fence), name)
-    if (!isSafe || this.#state === 'drained') {
-      const reason = isSafe ? 'stopped' : 'fence'
-      const request = {
-        task: storedName,
-        slot,
-        attempt,
-        fence,
-        outcome: 'skipped',
-        reason,
-        error: null,
-      } as const
-      const completion = new Completion(this.#desk, this.definition)
-      completion.giveUp()
-      void completion.record(request)
+    if (!this.#desk.fences.accept(storedName, fence)) {
+      reportError(this.#desk.context, unsafeFence(name, fence), name)
+      this.#leaveOut(answer, 'fence')
+      return
+    }
+    if (this.#state === 'drained') {
+      // With retries it is left to lapse, for a live node.
+      if (!this.#isRetryDue(answer)) this.#leaveOut(answer, 'stopped')
       return
     }
     const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot }
@@ -232,6 +236,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     this.#runs.set(run, this.#runToEnd(run))
     // It was due before the retry, which was none of its fault: it waits instead of being skipped.
     if (answer.outcome === 'takeover' && claim.slot > claim.after) this.#deferral = { run, slot: claim.slot }
+  }
+
+  /** It was granted, and is not begun after all. */
+  #leaveOut({ slot, attempt, fence }: Granted['answer'], reason: string): void {
+    const task = this.definition.storedName
+    const completion = new Completion(this.#desk, this.definition)
+    completion.giveUp()
+    void completion.record({ task, slot, attempt, fence, outcome: 'skipped', reason, error: null })
   }
 
   async #runToEnd(run: Run): Promise<void> {
@@ -247,7 +259,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     return false
   }
 
-  #isRetryDue({ attempt }: SeenRun): boolean {
+  #isRetryDue({ attempt }: { readonly attempt: number }): boolean {
     return this.definition.onCrash === 'retry' && attempt < this.definition.maxAttempts
   }
 
@@ -263,14 +275,15 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
 
   #tell(claim: Claim, { answer }: Claimed): void {
     const { outcome } = answer
-    const isLapseClaim = claim.slot === claim.after
     if (outcome === 'early' || outcome === 'behind' || outcome === 'superseded' || outcome === 'held') return
+    const isLapseClaim = claim.slot === claim.after
     if (isLapseClaim && outcome === 'decided') return
+    const isMissed = outcome === 'skipped' && claim.decide === 'miss' && answer.reason === claim.reason
     publish('leasehold:slot', () => ({
       namespace: this.#desk.context.options.namespace,
       task: this.definition.name,
       slot: 'slot' in answer ? answer.slot : claim.slot,
-      outcome,
+      outcome: isMissed ? 'missed' : outcome,
       ...('reason' in answer ? { reason: answer.reason } : {}),
     }))
   }

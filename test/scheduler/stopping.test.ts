@@ -123,6 +123,19 @@ describe('stop', () => {
     expect(await fleet.history('tick')).toEqual(['60/1 skipped stopped'])
   })
 
+  it("leaves a slot that was granted after the drain limit to a live node with onCrash: 'retry'", async () => {
+    const fleet = new Fleet()
+    const [node, other] = [fleet.node(), fleet.node()]
+    for (const one of [node, other]) one.runs('tick', { every: '1m', ttl: '5s', onCrash: 'retry' })
+    await fleet.start(node)
+    node.link.lagMs = 100
+    await fleet.advance(60_050)
+    await fleet.time.until(node.tasks.stop({ drain: 0 }))
+    await fleet.start(other)
+    await fleet.advance(6_000)
+    expect(fleet.ran).toEqual(['n2 60/2'])
+  })
+
   it('does not wait for a store that is away, except to record what has run', async () => {
     const fleet = new Fleet()
     const node = fleet.node()

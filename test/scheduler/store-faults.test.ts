@@ -156,6 +156,22 @@ describe('a store that answers strangely', () => {
     expect(fleet.slotsRun.at(-1)).toBe(40)
   })
 
+  it.each(['register', 'claim', 'complete', 'refresh'] as const)(
+    '(nonsense, to a %s) is a fault like any other: it is asked again',
+    async (verb) => {
+      const fleet = new Fleet()
+      const node = fleet.node()
+      node.link.plan(verb, async () => [undefined])
+      node.link.plan(verb, async () => null)
+      node.link.plan(verb, async () => [{ outcome: 'unheard of', now: Number.NaN }])
+      node.runs('task', { every: '10s', ttl: '3s' }, () => fleet.time.sleep(4_000))
+      await fleet.start(node)
+      await fleet.advance(25_000)
+      expect(await fleet.history('task')).toEqual(['10/1 succeeded', '20/1 succeeded'])
+      expect(fleet.errors.length).toBeGreaterThanOrEqual(2)
+    },
+  )
+
   it('(a grant past its own deadline) does not run on it, but asks again under the same token', async () => {
     const fleet = new Fleet()
     const node = fleet.node()
