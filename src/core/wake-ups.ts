@@ -197,7 +197,10 @@ function newSubscription(): Subscription {
   return { channel: undefined, ready: Promise.resolve(), over, giveUp }
 }
 
-/** Rejects if a promise takes longer; its later outcome is ignored. */
+/**
+ * Rejects if a promise takes longer; its later outcome is ignored. Keeps the process alive meanwhile: an acquire or a
+ * close waits for it, on a connection that by itself may not.
+ */
 async function withinTime<Value>(
   promise: Promise<Value>,
   milliseconds: number,
@@ -205,7 +208,8 @@ async function withinTime<Value>(
 ): Promise<Value> {
   let timer: Timer | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimer(milliseconds, () => reject(new Error(`No answer within ${milliseconds} ms.`)))
+    const fail = (): void => reject(new Error(`No answer within ${milliseconds} ms.`))
+    timer = clock.setTimer(milliseconds, fail, { keepAlive: true })
   })
   try {
     return await Promise.race([promise, late])
