@@ -1,7 +1,8 @@
 import { contextOf } from './core/lock-service.ts'
-import { DriverMissingError, InvalidOptionError, quoted } from './core/errors.ts'
+import { DriverFault, DriverMissingError, InvalidOptionError, messageOf, quoted } from './core/errors.ts'
+import { parseDuration } from './core/duration.ts'
 import type { LockServiceOptions } from './core/options.ts'
-import { askStore, storeError } from './core/store-call.ts'
+import { askStore } from './core/store-call.ts'
 import type { Driver } from './driver/driver.ts'
 import { LockService } from './lock-service.ts'
 import {
@@ -23,6 +24,8 @@ export interface ConnectOptions extends Omit<LockServiceOptions, 'driver'> {
 /** A driver with a client of its own, that is closed with the service. */
 interface Connection {
   readonly driver: Driver
+  /** Resolves when the client has connected, where that has to be awaited. */
+  readonly connected?: Promise<unknown>
   close(): Promise<void>
 }
 
@@ -49,13 +52,23 @@ export async function connect(url?: string, options: ConnectOptions = {}): Promi
   const { client, ...service } = options
   const target = parseStoreUrl(url ?? inProcessByDefault())
   const query = takeQuery(target)
-  const connection = await open(target, { ...query, ...(client === undefined ? {} : { client }) })
+  const requestTimeoutMs = parseDuration(
+    'requestTimeout',
+    service.requestTimeout ?? query.requestTimeout ?? 5_000,
+    { min: 10, max: Infinity },
+  )
+  const connection = await open(target, {
+    ...query,
+    ...(client === undefined ? {} : { client }),
+    requestTimeoutMs,
+  })
   try {
     const locks = new LockService({ ...serviceDefaults(query), ...service, driver: owning(connection) })
     const context = contextOf(locks)
-    await askStore(context, `reach the store at ${shownUrl(target)}`, (call) =>
-      context.session.tasks.poll(call),
-    )
+    await askStore(context, `reach the store at ${shownUrl(target)}`, async (call) => {
+      await connection.connected
+      return context.session.tasks.poll(call)
+    })
     return locks
   } catch (error) {
     await connection.close()
@@ -74,18 +87,23 @@ function inProcessByDefault(): string {
   return 'memory:'
 }
 
-async function open(target: URL, query: StoreQuery): Promise<Connection> {
+interface ConnectionSettings extends StoreQuery {
+  /** How long to wait for a connection; one that answers nothing for twice as long is given up, and made anew. */
+  readonly requestTimeoutMs: number
+}
+
+async function open(target: URL, settings: ConnectionSettings): Promise<Connection> {
   switch (target.protocol) {
     case 'memory:':
       return openMemory(target)
     case 'sqlite:':
-      return openSqlite(target, query)
+      return openSqlite(target, settings)
     case 'postgres:':
     case 'postgresql:':
-      return openPostgres(target, query)
+      return openPostgres(target, settings)
     case 'redis:':
     case 'rediss:':
-      return openRedis(target, query)
+      return openRedis(target, settings)
     default:
       throw new InvalidOptionError('url', `There is no driver for ${quoted(target.protocol)}. ${expectedUrl}`)
   }
@@ -112,7 +130,10 @@ async function openSqlite(target: URL, { tablePrefix }: StoreQuery): Promise<Con
   return { driver, close: async () => {} }
 }
 
-async function openPostgres(target: URL, { client, schema, tablePrefix }: StoreQuery): Promise<Connection> {
+async function openPostgres(
+  target: URL,
+  { client, schema, tablePrefix, requestTimeoutMs }: ConnectionSettings,
+): Promise<Connection> {
   const { postgresDriver } = await import('./drivers/postgres/index.ts')
   const options = {
     ...(schema === undefined ? {} : { schema }),
@@ -126,22 +147,38 @@ async function openPostgres(target: URL, { client, schema, tablePrefix }: StoreQ
     const pool = new library.module.default.Pool({
       connectionString: target.href,
       max: 8,
-      connectionTimeoutMillis: 5_000,
+      connectionTimeoutMillis: requestTimeoutMs,
+      query_timeout: 2 * requestTimeoutMs,
+      allowExitOnIdle: true,
     })
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
     pool.on('error', () => {})
-    return { driver: postgresDriver(pool, options), close: () => pool.end() }
+    const clients = new Set<{ end(): Promise<void> }>()
+    pool.on('connect', (each) => clients.add(each))
+    pool.on('remove', (each) => clients.delete(each))
+    return {
+      driver: postgresDriver(pool, options),
+      async close() {
+        const ended = pool.end()
+        // The pool waits for connections that are in use, and one that hangs never comes back.
+        for (const each of clients) void each.end().catch(() => {})
+        await ended
+      },
+    }
   }
   const sql = library.module.default(target.href, {
     max: 8,
     prepare: false,
-    connect_timeout: 5,
+    connect_timeout: requestTimeoutMs / 1_000,
     onnotice: () => {},
   })
-  return { driver: postgresDriver(sql, options), close: () => sql.end({ timeout: 5 }) }
+  return { driver: postgresDriver(sql, options), close: () => sql.end({ timeout: 0 }) }
 }
 
-async function openRedis(target: URL, { client, prefix }: StoreQuery): Promise<Connection> {
+async function openRedis(
+  target: URL,
+  { client, prefix, requestTimeoutMs }: ConnectionSettings,
+): Promise<Connection> {
   const { redisDriver } = await import('./drivers/redis/index.ts')
   const options = prefix === undefined ? {} : { prefix }
   const library = await loadFirst('Redis', client, {
@@ -155,21 +192,46 @@ async function openRedis(target: URL, { client, prefix }: StoreQuery): Promise<C
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
+      connectTimeout: requestTimeoutMs,
+      socketTimeout: 2 * requestTimeoutMs,
+      // Nothing is worth waiting for by then, and a server that hangs never says goodbye.
+      disconnectTimeout: 0,
     })
     redis.on('error', () => {})
-    await redis.connect().catch((error: unknown) => unreachable(target, error, () => redis.disconnect()))
-    return { driver: redisDriver(redis, options), close: async () => redis.disconnect() }
+    return {
+      driver: redisDriver(redis, options),
+      connected: connecting(redis.connect(), () => {
+        redis.stream.unref()
+        redis.on('connect', () => redis.stream.unref())
+      }),
+      async close() {
+        redis.disconnect()
+        clearTimeout(redis['socketTimeoutTimer'] as NodeJS.Timeout | undefined)
+      },
+    }
   }
-  const redis = library.module.createClient({ url: target.href, disableOfflineQueue: true })
+  const redis = library.module.createClient({
+    url: target.href,
+    disableOfflineQueue: true,
+    socket: { connectTimeout: requestTimeoutMs },
+  })
   redis.on('error', () => {})
-  await redis.connect().catch((error: unknown) => unreachable(target, error, () => redis.destroy()))
-  return { driver: redisDriver(redis, options), close: async () => redis.destroy() }
+  return {
+    driver: redisDriver(redis, options),
+    connected: connecting(redis.connect(), () => redis.unref()),
+    async close() {
+      if (redis.isOpen) redis.destroy()
+    },
+  }
 }
 
-/** @throws StoreUnavailableError after ending the client that could not connect */
-function unreachable(target: URL, error: unknown, end: () => void): never {
-  end()
-  throw storeError(`reach the store at ${shownUrl(target)}`, error)
+/** A first connection, and what is done once it is there: from then on the client keeps no process alive. */
+function connecting(connected: Promise<unknown>, stayInBackground: () => void): Promise<void> {
+  const first = connected.then(stayInBackground, (error: unknown) => {
+    throw new DriverFault('not-sent', messageOf(error), { cause: error })
+  })
+  first.catch(() => {})
+  return first
 }
 
 /** The same driver, whose session ends the connection when it is closed. */
