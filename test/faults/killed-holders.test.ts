@@ -1,6 +1,6 @@
 // A holder that is killed frees its key by dying, whatever its connections do (G4, N32, N64, M3, M35, M40).
 import { expect, test } from 'vitest'
-import type { StoreAddress } from '../programs/opened-store.ts'
+import type { StoreAddress } from '../programs/open-locks.ts'
 import { startFaultProxy } from '../support/fault-proxy.ts'
 import { freshNamespace } from '../support/stores.ts'
 import { addressOf, describeEach, everyClient, openService } from './subjects.ts'

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LockService, type LockServiceOptions } from 'leasehold'
+import type { LockService, LockServiceOptions } from 'leasehold'
 import { describe, onTestFinished } from 'vitest'
-import { type ClientName, openStore, type StoreAddress } from '../programs/opened-store.ts'
+import { type ClientName, openLocks, type StoreAddress } from '../programs/open-locks.ts'
 import { freshNamespace, freshPostgresUrl, isAvailable, redisUrl, type Store } from '../support/stores.ts'
 
 /** One client for each store: for what does not depend on the client. */
@@ -45,16 +45,12 @@ export function temporaryFolder(): string {
   return folder
 }
 
-/** A service in this process, over a client of its own; both are closed when the test has ended. */
+/** A service in this process, with a client of its own; both are closed when the test has ended. */
 export async function openService(
   address: StoreAddress,
   options: Omit<LockServiceOptions, 'driver'> = {},
 ): Promise<LockService> {
-  const store = await openStore(address)
-  const locks = new LockService({ namespace: freshNamespace(), ...options, driver: store.driver })
-  onTestFinished(async () => {
-    await locks.close()
-    await store.end()
-  })
+  const { locks, end } = await openLocks(address, { namespace: freshNamespace(), ...options })
+  onTestFinished(end)
   return locks
 }

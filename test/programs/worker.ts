@@ -1,8 +1,8 @@
 // A process of its own that uses a store: started and told what to do by test/faults/worker-process.ts.
-import { type AcquireOptions, type Lease, LockService, type LockServiceOptions, onEvent } from 'leasehold'
+import { type AcquireOptions, type Lease, type LockServiceOptions, onEvent } from 'leasehold'
 import { type Awakening, block, spinUntilThere, wakeUp } from './awakening.ts'
 import { FencedFile } from './fenced-file.ts'
-import { openStore, type StoreAddress } from './opened-store.ts'
+import { openLocks, type StoreAddress } from './open-locks.ts'
 
 /** Its first argument, as JSON. */
 export interface WorkerSettings {
@@ -14,6 +14,8 @@ export interface WorkerSettings {
 export interface WorkerAbilities {
   /** @returns the fence, or null if the key is held */
   acquire(key: string, options?: AcquireOptions): Promise<number | null>
+  /** Begins to wait for the key, and writes to the file when it has it. */
+  waitAndWrite(key: string, path: string): Promise<void>
   release(key: string): Promise<string>
   isHeld(key: string): Promise<boolean>
   /** Takes and releases the key over and over, adding 1 to the value in the file each time. */
@@ -55,8 +57,7 @@ export type WorkerAnswer =
   | { readonly id: number; readonly error: { readonly code: string; readonly message: string } }
 
 const { address, service } = JSON.parse(process.argv[2] ?? '{}') as WorkerSettings
-const store = await openStore(address)
-const locks = new LockService({ ...service, driver: store.driver })
+const { locks, end } = await openLocks(address, service)
 const leases = new Map<string, Lease>()
 
 const abilities: WorkerAbilities = {
@@ -64,6 +65,12 @@ const abilities: WorkerAbilities = {
     const lease = await locks.acquire(key, options)
     if (lease !== null) leases.set(key, lease)
     return lease?.fence ?? null
+  },
+
+  async waitAndWrite(key, path) {
+    void locks
+      .acquire(key, { wait: Infinity })
+      .then((lease) => new FencedFile(path).write(lease?.fence ?? -1, 1))
   },
 
   async release(key) {
@@ -101,10 +108,7 @@ const abilities: WorkerAbilities = {
     return wakeUp(leaseOf(key), new FencedFile(resource), pause, asks)
   },
 
-  async close() {
-    await locks.close()
-    await store.end()
-  },
+  close: end,
 
   async leave() {
     // After the answer to this has been sent.
@@ -112,7 +116,7 @@ const abilities: WorkerAbilities = {
   },
 
   async closeOnSigterm() {
-    process.once('SIGTERM', () => void abilities.close().then(abilities.leave))
+    process.once('SIGTERM', () => void end().then(abilities.leave))
   },
 }
 

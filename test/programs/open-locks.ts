@@ -1,0 +1,104 @@
+// Opens a service on any of the stores, for tests and for the processes that they start.
+import { connect, LockService, type LockServiceOptions } from 'leasehold'
+import type { Driver } from 'leasehold/driver'
+
+/** The driver, and which client library it is used through. */
+export type ClientName = 'sqlite' | 'pg' | 'postgres.js' | 'ioredis' | 'node-redis'
+
+/** What a process has to know to use a store. */
+export interface StoreAddress {
+  readonly client: ClientName
+  /** For SQLite the path of the file. */
+  readonly url: string
+  /**
+   * Whose the client is: made by `connect(url)`, or the application's own, with the defaults of its library. Default is
+   * the application's.
+   */
+  readonly by?: 'connect' | 'application'
+  /** The application's client does not keep the process alive while nothing is asked, where the library can do that. */
+  readonly quiet?: boolean
+}
+
+export interface OpenedLocks {
+  readonly locks: LockService
+  /** Closes the service, and then the client if that is the application's. */
+  end(): Promise<void>
+}
+
+export async function openLocks(
+  address: StoreAddress,
+  options: Omit<LockServiceOptions, 'driver'>,
+): Promise<OpenedLocks> {
+  if (address.by === 'connect') {
+    const locks = await connect(...connectArguments(address, options))
+    return { locks, end: () => locks.close() }
+  }
+  const { driver, end } = await openClient(address)
+  const locks = new LockService({ ...options, driver })
+  return {
+    locks,
+    end: async () => {
+      await locks.close()
+      await end()
+    },
+  }
+}
+
+function connectArguments(
+  { client, url }: StoreAddress,
+  options: Omit<LockServiceOptions, 'driver'>,
+): Parameters<typeof connect> {
+  if (client === 'sqlite') return [`sqlite:${url}`, options]
+  const libraries = {
+    pg: 'pg',
+    'postgres.js': 'postgres',
+    ioredis: 'ioredis',
+    'node-redis': 'redis',
+  } as const
+  return [url, { ...options, client: libraries[client] }]
+}
+
+/** A driver on a client with the defaults of its library, and how its owner ends the client. */
+async function openClient({
+  client,
+  url,
+  quiet = false,
+}: StoreAddress): Promise<{ driver: Driver; end(): Promise<void> }> {
+  switch (client) {
+    case 'sqlite': {
+      const { sqliteDriver } = await import('leasehold/sqlite')
+      return { driver: sqliteDriver({ path: url }), end: async () => {} }
+    }
+    case 'pg': {
+      const { default: pg } = await import('pg')
+      const { postgresDriver } = await import('leasehold/postgres')
+      const pool = new pg.Pool({ connectionString: url, allowExitOnIdle: quiet })
+      return { driver: postgresDriver(pool), end: () => pool.end() }
+    }
+    case 'postgres.js': {
+      const { default: postgres } = await import('postgres')
+      const { postgresDriver } = await import('leasehold/postgres')
+      const sql = postgres(url)
+      return { driver: postgresDriver(sql), end: () => sql.end({ timeout: 0 }) }
+    }
+    case 'ioredis': {
+      const { Redis } = await import('ioredis')
+      const { redisDriver } = await import('leasehold/redis')
+      const redis = new Redis(url)
+      // Otherwise it writes every failed reconnection to the console.
+      redis.on('error', () => {})
+      if (quiet) redis.once('ready', () => redis.stream.unref())
+      return { driver: redisDriver(redis), end: async () => redis.disconnect() }
+    }
+    case 'node-redis': {
+      const { createClient } = await import('redis')
+      const { redisDriver } = await import('leasehold/redis')
+      const redis = createClient({ url })
+      // Its documentation asks for this: without it the process ends when the connection is lost.
+      redis.on('error', () => {})
+      if (quiet) redis.unref()
+      void redis.connect().catch(() => {})
+      return { driver: redisDriver(redis), end: async () => redis.destroy() }
+    }
+  }
+}
