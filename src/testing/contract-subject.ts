@@ -56,7 +56,12 @@ export interface RawStore {
   plantForeign?(namespace: string, key: string): Promise<void>
   /** Locks the existing record of a plain key, as a foreign transaction would, until the answered function is called. */
   lockKey?(namespace: string, key: string): Promise<() => Promise<void>>
-  /** Does to the store or the connections what a driver has to survive: drops cached scripts, cuts idle connections. */
+  /** The same for the existing record of a task. */
+  lockTask?(namespace: string, task: string): Promise<() => Promise<void>>
+  /**
+   * Does to the store and to the connections of both drivers what they have to survive: drops cached scripts, changes
+   * the schema beside theirs, cuts idle connections, those that listen among them.
+   */
   disturb?(): Promise<void>
 }
 

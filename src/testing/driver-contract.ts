@@ -1,7 +1,15 @@
 import type { ContractBehaviour, ContractStore, ContractSubject } from './contract-subject.ts'
 import { meets } from './contract-subject.ts'
-import { behaviours } from './contract/behaviours.ts'
+import { allBehaviours } from './contract/behaviours.ts'
 import { statedAbilities } from './contract/abilities.ts'
+
+export interface DriverContractOptions {
+  /**
+   * The random histories to play, by their seeds. More find more and take longer (some 150 calls each); the same seed is
+   * the same history. Default is `[1, 2, 3]`.
+   */
+  readonly seeds?: readonly number[] | undefined
+}
 
 /**
  * The contract of `LockDriver` and `TaskDriver` as behaviours to run: those that apply to this subject, in a fixed
@@ -14,8 +22,12 @@ import { statedAbilities } from './contract/abilities.ts'
  * await store.close()
  * ```
  */
-export function driverContract(subject: ContractSubject): readonly ContractBehaviour[] {
-  return [...statedAbilities(subject.expects), ...behaviours].filter((behaviour) =>
+export function driverContract(
+  subject: ContractSubject,
+  options: DriverContractOptions = {},
+): readonly ContractBehaviour[] {
+  const { seeds = [1, 2, 3] } = options
+  return [...statedAbilities(subject.expects), ...allBehaviours(seeds)].filter((behaviour) =>
     behaviour.requires.every((requirement) => meets(subject.expects, requirement)),
   )
 }
@@ -37,8 +49,12 @@ export interface ContractRunner {
  * runDriverContract(subject, { describe, it, afterAll })
  * ```
  */
-export function runDriverContract(subject: ContractSubject, runner: ContractRunner): number {
-  const contract = driverContract(subject)
+export function runDriverContract(
+  subject: ContractSubject,
+  runner: ContractRunner,
+  options: DriverContractOptions = {},
+): number {
+  const contract = driverContract(subject, options)
   let opened: Promise<ContractStore> | undefined
   runner.describe(`driver contract: ${subject.name}`, () => {
     for (const group of new Set(contract.map((behaviour) => behaviour.group))) {

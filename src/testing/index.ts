@@ -7,7 +7,12 @@ export type {
   RawStore,
   Requirement,
 } from './contract-subject.ts'
-export { driverContract, runDriverContract, type ContractRunner } from './driver-contract.ts'
+export {
+  driverContract,
+  runDriverContract,
+  type ContractRunner,
+  type DriverContractOptions,
+} from './driver-contract.ts'
 export { FakeClock, type FakeClockOptions, type PendingTimer } from './fake-clock.ts'
 export {
   faultyDriver,

@@ -7,13 +7,12 @@ import { redisSubject } from './subjects/redis.ts'
 
 describe.skipIf(!(await isAvailable('redis')))('ioredis 5', () => {
   contractFile(
-    redisSubject('ioredis 5', async (url) => {
-      const client = new Redis(url)
+    redisSubject('ioredis 5', async (url, name) => {
+      const client = new Redis(url, { connectionName: name })
       client.on('error', () => {})
       await once(client, 'ready')
       return {
         client,
-        send: (command, ...args) => client.call(command, args),
         close: async () => client.disconnect(),
       }
     }),

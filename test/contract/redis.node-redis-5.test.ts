@@ -6,13 +6,12 @@ import { redisSubject } from './subjects/redis.ts'
 
 describe.skipIf(!(await isAvailable('redis')))('node-redis 5', () => {
   contractFile(
-    redisSubject('node-redis 5', async (url) => {
-      const client = createClient({ url })
+    redisSubject('node-redis 5', async (url, name) => {
+      const client = createClient({ url, name })
       client.on('error', () => {})
       await client.connect()
       return {
         client,
-        send: (command, ...args) => client.sendCommand([command, ...args]),
         close: async () => {
           if (client.isOpen) client.destroy()
         },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DriverFault } from '../../core/errors.ts'
 import { wishFor } from './actor.ts'
 import { patient, skipping } from './persistence.ts'
-import { claimOf, completionOf, registrationOf } from './task-actor.ts'
+import { claimOf, completionOf, registrationOf, type Run } from './task-actor.ts'
 import { group, longMs } from './stage.ts'
 import { newToken } from './tokens.ts'
 import { until } from './until.ts'
@@ -159,6 +159,48 @@ export const failing = group('failing', (it) => {
       ['held'],
     )
   })
+
+  it(
+    'a task that another statement has locked is busy, and no other item waits for it',
+    ['raw lockTask'],
+    async (stage) => {
+      const { first, second, raw, namespace } = stage
+      for (const task of ['a', 'locked', 'z']) await first.scheduled.register(task)
+      const [, slot] = await first.scheduled.slots('z', 1)
+      const runs = new Map<string, Run>()
+      for (const task of ['a', 'locked']) runs.set(task, await first.scheduled.run(task))
+      const run = (task: string): Run => runs.get(task) as Run
+      const { mark } = await first.scheduled.inspect('z')
+      const { tasks } = second
+      const unlock = await raw.lockTask(namespace, 'locked')
+      try {
+        const wishes = ['a', 'locked'].map((task) => ({ task, token: run(task).token, ttlMs: longMs }))
+        const refreshed = await tasks.refresh(wishes, skipping)
+        assert.deepEqual(
+          refreshed.map(({ outcome }) => outcome),
+          ['held', 'busy'],
+        )
+        const again = claimOf('locked', { slot: run('locked').slot, after: 1, token: run('locked').token })
+        const claimed = await tasks.claim([again, claimOf('z', { slot, after: mark })], skipping)
+        assert.deepEqual(
+          claimed.map(({ outcome }) => outcome),
+          ['busy', 'granted'],
+        )
+        const completed = await tasks.complete(
+          ['locked', 'a'].map((task) => completionOf(run(task))),
+          skipping,
+        )
+        assert.deepEqual(
+          completed.map(({ outcome }) => outcome),
+          ['busy', 'completed'],
+        )
+      } finally {
+        await unlock()
+      }
+      assert.equal((await second.scheduled.refresh(run('locked'))).outcome, 'held')
+      assert.equal(await second.scheduled.complete(run('locked')), 'completed')
+    },
+  )
 })
 
 async function rejectsWithFault(call: Promise<unknown>): Promise<void> {

@@ -3,6 +3,7 @@ import type { Notice, NoticeChannel } from '../../driver/index.ts'
 import type { Actor, Grant } from './actor.ts'
 import { hostileNames } from './hostile-names.ts'
 import { group, longMs, someKeys } from './stage.ts'
+import { persist, recover } from './recovery.ts'
 import { until } from './until.ts'
 
 export const pushing = group('push', (it) => {
@@ -196,6 +197,33 @@ export const pushing = group('push', (it) => {
     await left.close()
     await open.close()
   })
+
+  it(
+    'a channel whose connection was cut hears again by itself, or says once that it is deaf',
+    ['push', 'raw disturb'],
+    async (stage) => {
+      const { first, second, raw } = stage
+      const ear = await listen(second)
+      await raw.disturb()
+      let round = 0
+      await until(
+        'it hears or is deaf',
+        async () => {
+          await persist(async () => first.release(await awaited(first, second, `key-${++round}`)))
+          return { deaf: ear.deaf.length, heard: ear.notices.length }
+        },
+        ({ deaf, heard }) => deaf > 0 || heard > 0,
+      )
+      assert.ok(ear.deaf.length <= 1)
+      await ear.close()
+      await recover([first, second])
+      const next = await listen(second)
+      await first.release(await awaited(first, second, 'key'))
+      await next.hears({ kind: 'released', key: 'key' })
+      await next.close()
+      assert.ok(ear.deaf.length <= 1)
+    },
+  )
 
   it('pause, resume and cancel are told with the control version', ['push'], async ({ first, second }) => {
     const ear = await listen(second)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Actor, Grant } from './actor.ts'
 import { newToken } from './tokens.ts'
 import { group, longMs, type Stage } from './stage.ts'
+import { persist, recover } from './recovery.ts'
 import { until } from './until.ts'
 
 const gone = { outcome: 'lost', reason: 'gone' }
@@ -141,10 +142,7 @@ export const refreshing = group('locks: refreshing', (it) => {
     assert.equal(await persist(() => first.release(lease)), 'released')
     await raw.disturb()
     assert.equal(await persist(() => second.peek('key')), null)
-    // A pool may have more broken connections, which the next behaviour must not meet.
-    for (const node of [first, second]) {
-      await persist(() => Promise.all(Array.from({ length: 16 }, () => node.peek('key'))))
-    }
+    await recover([first, second])
   })
 })
 
@@ -168,22 +166,4 @@ async function waitForWitness({ second }: { readonly second: Actor }): Promise<v
     () => second.peek('witness'),
     (record) => record === null,
   )
-}
-
-/** Asks again where a connection broke: what the core does. */
-async function persist<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-  let answer: Answer | undefined
-  await until(
-    'the driver has recovered',
-    async () => {
-      try {
-        answer = await ask()
-        return 'answered'
-      } catch (error) {
-        return String(error)
-      }
-    },
-    (state) => state === 'answered',
-  )
-  return answer as Answer
 }

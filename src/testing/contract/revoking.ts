@@ -48,6 +48,17 @@ export const revoking = group('locks: revoking', (it) => {
     assert.equal((await second.see('key')).expiresAt, before.expiresAt)
   })
 
+  it('a repeated acquire with the token of a revoked lease neither grants nor prolongs it', async (stage) => {
+    const { first, second } = stage
+    const lease = await first.grant('key')
+    await second.revoke(lease)
+    const before = await second.see('key')
+    const answer = await first.acquire('key', { token: lease.token, ttlMs: 3 * longMs })
+    assert.notEqual(answer.outcome, 'granted')
+    const after = await second.see('key')
+    assert.deepEqual([after.expiresAt, after.fence, after.revoked], [before.expiresAt, lease.fence, true])
+  })
+
   it('operators see that a lease is revoked and not yet given back', async ({ first, second }) => {
     const lease = await first.grant('key')
     assert.equal((await second.see('key')).revoked, false)
@@ -110,6 +121,13 @@ export const revoking = group('locks: revoking', (it) => {
     await stage.second.revoke(lease, true)
     assert.deepEqual(await stage.first.refresh(lease), gone)
     assert.equal(await stage.second.peek('key'), null)
+  })
+
+  it('the token of a holder that was evicted is spent', async ({ first, second }) => {
+    const lease = await first.grant('key')
+    await second.revoke(lease, true)
+    assert.equal((await first.acquire('key', { token: lease.token })).outcome, 'spent')
+    assert.equal(await second.peek('key'), null)
   })
 
   it('a revocation compares the fence: it never hits another holder than the operator saw', async (stage) => {

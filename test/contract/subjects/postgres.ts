@@ -25,7 +25,15 @@ export interface ClientKind {
 export const nowhere = 'postgres://nobody@127.0.0.1:1/nowhere'
 
 export function postgresSubject(kind: ClientKind): ContractSubject {
-  const raw: RawAbility[] = ['forgetKey', 'forgetTask', 'readFence', 'writeFence', 'countKeys', 'lockKey']
+  const raw: RawAbility[] = [
+    'forgetKey',
+    'forgetTask',
+    'readFence',
+    'writeFence',
+    'countKeys',
+    'lockKey',
+    'lockTask',
+  ]
   return {
     name: `postgres / ${kind.name}`,
     expects: {
@@ -62,6 +70,15 @@ export function postgresSubject(kind: ClientKind): ContractSubject {
 function rawPostgres(operator: pg.Pool): RawStore {
   const query = async (text: string, values: readonly unknown[] = []) =>
     (await operator.query<Record<string, string>>(text, [...values])).rows
+  const lock = async (text: string, values: readonly string[]) => {
+    const connection = await operator.connect()
+    await connection.query('begin')
+    await connection.query(text, [...values])
+    return async () => {
+      await connection.query('rollback')
+      connection.release()
+    }
+  }
   return {
     forgetKey: async (namespace, key) => {
       await query('delete from leasehold_leases where namespace = $1 and key = $2', [namespace, key])
@@ -81,16 +98,10 @@ function rawPostgres(operator: pg.Pool): RawStore {
       const text = 'select count(*) from leasehold_leases where namespace = $1'
       return Number((await query(text, [namespace]))[0]?.['count'])
     },
-    lockKey: async (namespace, key) => {
-      const connection = await operator.connect()
-      await connection.query('begin')
-      const text = 'select from leasehold_leases where namespace = $1 and key = $2 for update'
-      await connection.query(text, [namespace, key])
-      return async () => {
-        await connection.query('rollback')
-        connection.release()
-      }
-    },
+    lockKey: (namespace, key) =>
+      lock('select from leasehold_leases where namespace = $1 and key = $2 for update', [namespace, key]),
+    lockTask: (namespace, task) =>
+      lock('select from leasehold_tasks where namespace = $1 and task = $2 for update', [namespace, task]),
     // The database is this file's own, so that no other test's connections are cut.
     disturb: async () => {
       await query(`select pg_terminate_backend(pid) from pg_stat_activity

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import type { ContractSubject, RawStore } from 'leasehold/testing'
@@ -7,12 +8,13 @@ import { redisUrl } from '../../support/stores.ts'
 /** A connected client as an application would have made it. */
 export interface OpenClient {
   readonly client: RedisClient
-  /** Sends one command past the driver. */
-  send(command: string, ...args: string[]): Promise<unknown>
   close(): Promise<unknown>
 }
 
-export function redisSubject(name: string, open: (url: string) => Promise<OpenClient>): ContractSubject {
+export function redisSubject(
+  name: string,
+  open: (url: string, connectionName: string) => Promise<OpenClient>,
+): ContractSubject {
   return {
     name: `redis / ${name}`,
     expects: {
@@ -24,7 +26,12 @@ export function redisSubject(name: string, open: (url: string) => Promise<OpenCl
     },
     open: async () => {
       const url = await redisUrl()
-      const [first, second, closed] = await Promise.all([open(url), open(url), open(url)])
+      const connectionName = `contract-${randomBytes(6).toString('hex')}`
+      const [first, second, closed] = await Promise.all([
+        open(url, connectionName),
+        open(url, connectionName),
+        open(url, connectionName),
+      ])
       await closed.close()
       const operator = new Redis(url)
       operator.on('error', () => {})
@@ -33,7 +40,7 @@ export function redisSubject(name: string, open: (url: string) => Promise<OpenCl
         first: redisDriver(first.client),
         second: redisDriver(second.client),
         unreachable: redisDriver(closed.client),
-        raw: { ...rawRedis(operator), disturb: () => disturb(operator, [first, second]) },
+        raw: { ...rawRedis(operator), disturb: () => disturb(operator, connectionName) },
         close: async () => {
           await Promise.all([first.close(), second.close()])
           operator.disconnect()
@@ -43,10 +50,13 @@ export function redisSubject(name: string, open: (url: string) => Promise<OpenCl
   }
 }
 
-/** Drops the cached scripts, and cuts the connections of the drivers on trial, but of no other test. */
-async function disturb(operator: Redis, clients: readonly OpenClient[]): Promise<void> {
+/** Drops the cached scripts, and cuts all connections of the drivers on trial, but of no other test. */
+async function disturb(operator: Redis, connectionName: string): Promise<void> {
   await operator.script('FLUSH')
-  for (const { send } of clients) await operator.client('KILL', 'ID', Number(await send('CLIENT', 'ID')))
+  const list = (await operator.client('LIST')) as string
+  const own = list.split('\n').filter((line) => line.includes(` name=${connectionName} `))
+  if (own.length < 2) throw new Error(`two connections should be called ${connectionName}: ${list}`)
+  for (const line of own) await operator.call('CLIENT', 'KILL', 'ID', /^id=(\d+) /.exec(line)?.[1] ?? '')
 }
 
 /** The form of the records is written down here once more, so that the driver's own code is not taken at its word. */
