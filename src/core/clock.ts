@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks'
+
 /** A timer that has been set. */
 export interface Timer {
   /** Idempotent; the callback is not called afterwards. */
@@ -27,6 +29,20 @@ export interface Moment {
 
 export function momentOf(clock: Clock): Moment {
   return { monotonic: clock.monotonic(), wall: clock.wall() }
+}
+
+/**
+ * The same clock, with every callback in the asynchronous context of this call. Timers that many share would otherwise
+ * carry the context of whoever happened to set them (its ambient lease, its trace) into the listeners of all others.
+ */
+export function inOwnContext(clock: Clock): Clock {
+  const context = new AsyncResource('LEASEHOLD')
+  return {
+    monotonic: () => clock.monotonic(),
+    wall: () => clock.wall(),
+    setTimer: (delayMs, callback, options) =>
+      clock.setTimer(delayMs, () => context.runInAsyncScope(callback), options),
+  }
 }
 
 /** Resolves after so much time. Keeps the process alive: somebody waits for what comes after it. */

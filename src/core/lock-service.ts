@@ -2,6 +2,7 @@ import type { ScanPage, ScanRequest } from '../driver/lock-driver.ts'
 import { Acquisition, type AcquisitionDesk } from './acquisition.ts'
 import { heldInChain, runInside } from './ambient.ts'
 import { publish } from './channels.ts'
+import { inOwnContext } from './clock.ts'
 import {
   ClosedError,
   DriverFault,
@@ -90,8 +91,9 @@ export class LockService {
   /** @throws InvalidOptionError, DriverMissingError */
   constructor(options: LockServiceOptions) {
     const resolved = resolveLockServiceOptions(options)
-    const { clock, random, namespace, requestTimeoutMs } = resolved
-    this.#context = createServiceContext(resolved)
+    const { random, namespace, requestTimeoutMs } = resolved
+    const clock = inOwnContext(resolved.clock)
+    this.#context = createServiceContext({ ...resolved, clock })
     contexts.set(this, this.#context)
     this.#abandonments = new Abandonments(this.#context)
     this.#wakeUps = new WakeUps({

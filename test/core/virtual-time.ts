@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import type { Clock, Timer, TimerOptions } from 'leasehold'
 
 /** 2026-01-01T00:00:00Z, where every simulated wall clock begins. */
@@ -9,7 +10,6 @@ interface Alarm {
   readonly owner: WorkerClock | null
   readonly keepAlive: boolean
   readonly callback: () => void
-  cancelled: boolean
 }
 
 /**
@@ -88,7 +88,9 @@ export class VirtualTime {
   setAlarm(owner: WorkerClock | null, delayMs: number, keepAlive: boolean, callback: () => void): Timer {
     if (!(delayMs >= 0)) throw new RangeError(`A timer of ${delayMs} ms.`)
     const dueAt = this.#now + delayMs
-    const alarm: Alarm = { dueAt, order: this.#orders++, owner, keepAlive, callback, cancelled: false }
+    // As Node's own timers do: the callback runs in the asynchronous context in which the timer was set.
+    const bound = AsyncResource.bind(callback)
+    const alarm: Alarm = { dueAt, order: this.#orders++, owner, keepAlive, callback: bound }
     this.#alarms.push(alarm)
     return { cancel: () => this.#remove(alarm) }
   }
