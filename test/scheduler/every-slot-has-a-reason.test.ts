@@ -88,7 +88,7 @@ async function chaos(fleet: Fleet, random: SeededRandom, options: TaskOptions): 
 }
 
 it.each(policies.map((options) => [JSON.stringify(options), options] as const))(
-  'whatever crashes: every slot is decided once and has a reason, and no two runs overlap (%s)',
+  'whatever crashes and comes back: every slot is decided once and has a reason, no two runs overlap, %s (M19)',
   async (_name, options) => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 1_000_000 }), async (seed) => {

@@ -5,7 +5,7 @@ const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i)
 
 describe('a slot is run once for the whole fleet', () => {
-  it('whichever node claims it first', async () => {
+  it('whichever node claims it first, although all have one host name and one pid (M21)', async () => {
     const fleet = new Fleet()
     const nodes = [fleet.node(), fleet.node(), fleet.node()]
     for (const node of nodes) node.runs('tick', { every: '1s' }, () => fleet.time.sleep(5))
