@@ -19,7 +19,7 @@ export class Deadline {
   #wall = -Infinity
 
   /** @param latest a moment on the monotonic clock that it never goes past */
-  constructor(clock: Clock, sentAt: Moment, remainingMs: number, latest = Infinity) {
+  constructor(clock: Clock, sentAt: Moment, remainingMs: number, latest: number = Infinity) {
     this.#clock = clock
     this.#latest = latest
     this.confirm(sentAt, remainingMs)

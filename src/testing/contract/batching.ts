@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { AcquireRequest } from '../../driver/index.ts'
 import { wishFor } from './actor.ts'
@@ -5,7 +6,7 @@ import { askUntilSettled, patient, skipping, unlessFailed } from './persistence.
 import { newToken } from './tokens.ts'
 import { group, longMs, someKeys } from './stage.ts'
 
-export const batching = group('locks: batching', (it) => {
+export const batching: readonly ContractBehaviour[] = group('locks: batching', (it) => {
   it('acquires are answered item by item, in order', async ({ first, second }) => {
     const held = await first.grant('m-held')
     const mine = await second.grant('z-mine')

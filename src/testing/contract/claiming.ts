@@ -1,9 +1,10 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, someKeys } from './stage.ts'
 import { claimOf } from './task-actor.ts'
 import { newToken } from './tokens.ts'
 
-export const claiming = group('tasks: claiming', (it) => {
+export const claiming: readonly ContractBehaviour[] = group('tasks: claiming', (it) => {
   it('a claim on an unknown task registers it and grants nothing', async ({ first, second }) => {
     const { now } = await first.scheduled.poll()
     const answer = await first.scheduled.claim('task', { slot: now - 5, after: now - 10 })

@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs } from './stage.ts'
 import { completionOf, type Run } from './task-actor.ts'
 
-export const completing = group('tasks: completing', (it) => {
+export const completing: readonly ContractBehaviour[] = group('tasks: completing', (it) => {
   for (const outcome of ['succeeded', 'failed', 'abandoned'] as const) {
     it(`a run that ${outcome === 'abandoned' ? 'was abandoned' : outcome} is in the log as ${outcome}`, async ({
       first,

@@ -1,7 +1,8 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs } from './stage.ts'
 
-export const controlling = group('tasks: control', (it) => {
+export const controlling: readonly ContractBehaviour[] = group('tasks: control', (it) => {
   it('the control version of a fresh namespace is 0', async ({ first, second }) => {
     assert.equal((await first.scheduled.poll()).version, 0)
     await first.scheduled.register('task')

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, type Stage } from './stage.ts'
 import type { Run } from './task-actor.ts'
@@ -5,7 +6,7 @@ import type { Run } from './task-actor.ts'
 const retry = { onCrash: 'retry', maxAttempts: 3 } as const
 
 /** Runs whose node died: nobody completed them, and their lease lapsed. */
-export const crashing = group('tasks: lapsed runs', (it) => {
+export const crashing: readonly ContractBehaviour[] = group('tasks: lapsed runs', (it) => {
   it('a lapsed run is taken over: same slot, next attempt, greater fence (M3, N48)', async (stage) => {
     const { first, second } = stage
     const run = await lapsedRun(stage)

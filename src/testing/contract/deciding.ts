@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs } from './stage.ts'
 
 /** Claims that are not granted, and slots that are decided without a run. */
-export const deciding = group('tasks: deciding', (it) => {
+export const deciding: readonly ContractBehaviour[] = group('tasks: deciding', (it) => {
   it('a slot in the store’s future is early, and moves nothing', async ({ first, second }) => {
     await first.scheduled.register('task')
     const { mark, now } = await first.scheduled.inspect('task')

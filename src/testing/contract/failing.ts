@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { DriverFault } from '../../core/errors.ts'
 import { wishFor } from './actor.ts'
@@ -8,7 +9,7 @@ import { newToken } from './tokens.ts'
 import { until } from './until.ts'
 
 /** "Could not find out" is never an answer. */
-export const failing = group('failing', (it) => {
+export const failing: readonly ContractBehaviour[] = group('failing', (it) => {
   const verbs = ['acquire', 'refresh', 'release', 'revoke', 'peek', 'scan', 'purge'] as const
   for (const verb of verbs) {
     it(

@@ -1,9 +1,10 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { Actor } from './actor.ts'
 import { group, longMs } from './stage.ts'
 import { until } from './until.ts'
 
-export const fencing = group('locks: fencing', (it) => {
+export const fencing: readonly ContractBehaviour[] = group('locks: fencing', (it) => {
   it('a thousand grants of one key have a thousand safe, growing fences', async ({ first, second }) => {
     let last = 0
     for (let round = 0; round < 1_000; round++) {

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { newToken } from './tokens.ts'
 import { group, longMs } from './stage.ts'
@@ -5,7 +6,7 @@ import { until } from './until.ts'
 
 const fortyDaysMs = 40 * 24 * 60 * 60 * 1000
 
-export const granting = group('locks: granting', (it) => {
+export const granting: readonly ContractBehaviour[] = group('locks: granting', (it) => {
   it('a free key is granted for the ttl that was asked for', async ({ first }) => {
     const { fence, remainingMs } = await first.grant('key', { ttlMs: longMs })
     assert.ok(Number.isSafeInteger(fence) && fence > 0, `fence ${fence}`)

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { Grant } from './actor.ts'
 import { hostileNames } from './hostile-names.ts'
@@ -5,7 +6,7 @@ import { newToken } from './tokens.ts'
 import { claimOf, registrationOf, type Run } from './task-actor.ts'
 import { group, longMs } from './stage.ts'
 
-export const naming = group('names', (it) => {
+export const naming: readonly ContractBehaviour[] = group('names', (it) => {
   it('any stored form is a key: granted, refused, seen, refreshed, released', async ({ first, second }) => {
     for (const key of hostileNames) {
       const what = JSON.stringify(key)

@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { hostileNames } from './hostile-names.ts'
 import { group } from './stage.ts'
 
-export const opening = group('opening: sessions', (it) => {
+export const opening: readonly ContractBehaviour[] = group('opening: sessions', (it) => {
   it('two sessions of one namespace see the same leases', async ({ first, second }) => {
     const lease = await first.grant('shared')
     assert.equal((await second.acquire('shared')).outcome, 'held')

@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, someKeys } from './stage.ts'
 import { until } from './until.ts'
 
-export const peeking = group('locks: peeking', (it) => {
+export const peeking: readonly ContractBehaviour[] = group('locks: peeking', (it) => {
   it('a held lease is shown with everything an operator may know', async ({ first, second }) => {
     const holder = '{"instance":"somebody"}'
     const lease = await first.grant('key', { holder })

@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, someKeys } from './stage.ts'
 import { until } from './until.ts'
 
-export const purging = group('locks: purging', (it) => {
+export const purging: readonly ContractBehaviour[] = group('locks: purging', (it) => {
   it('a purge never touches what is held', async ({ first, second }) => {
     const lease = await first.grant('key')
     await second.purgeAll()

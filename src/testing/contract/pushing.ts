@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { Notice, NoticeChannel } from '../../driver/index.ts'
 import type { Actor, Grant } from './actor.ts'
@@ -6,7 +7,7 @@ import { group, longMs, someKeys } from './stage.ts'
 import { persist, recover } from './recovery.ts'
 import { until } from './until.ts'
 
-export const pushing = group('push', (it) => {
+export const pushing: readonly ContractBehaviour[] = group('push', (it) => {
   it('the release of an awaited key wakes who listens', ['push'], async ({ first, second }) => {
     const ear = await listen(second)
     const lease = await awaited(first, second, 'key')

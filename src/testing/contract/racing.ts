@@ -1,10 +1,11 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { seededRandom } from '../seeded-random.ts'
 import { type Actor, type Grant, wishFor } from './actor.ts'
 import { group, longMs, someKeys } from './stage.ts'
 import { until } from './until.ts'
 
-export const racing = group('locks: racing', (it) => {
+export const racing: readonly ContractBehaviour[] = group('locks: racing', (it) => {
   it('two nodes that want the same hundred new keys at once get each key exactly once', async (stage) => {
     await raceForKeys(stage, someKeys(100))
   })

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { Actor, Grant } from './actor.ts'
 import { newToken } from './tokens.ts'
@@ -7,7 +8,7 @@ import { until } from './until.ts'
 
 const gone = { outcome: 'lost', reason: 'gone' }
 
-export const refreshing = group('locks: refreshing', (it) => {
+export const refreshing: readonly ContractBehaviour[] = group('locks: refreshing', (it) => {
   it('a refresh moves the expiry to the ttl from now', async ({ first }) => {
     const lease = await first.grant('key', { ttlMs: longMs })
     const answer = await first.refresh(lease, 2 * longMs)

@@ -1,9 +1,10 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, someKeys } from './stage.ts'
 import { plainFingerprint, registrationOf } from './task-actor.ts'
 import { until } from './until.ts'
 
-export const registering = group('tasks: registering', (it) => {
+export const registering: readonly ContractBehaviour[] = group('tasks: registering', (it) => {
   it('an unknown task is created with the store’s time as its mark, so that it never back-fills', async ({
     first,
   }) => {

@@ -1,10 +1,11 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { Actor } from './actor.ts'
 import { newToken } from './tokens.ts'
 import { group, longMs } from './stage.ts'
 import { until } from './until.ts'
 
-export const releasing = group('locks: releasing', (it) => {
+export const releasing: readonly ContractBehaviour[] = group('locks: releasing', (it) => {
   it('a released key is free for everybody at once', async ({ first, second }) => {
     const lease = await first.grant('key')
     assert.equal(await first.release(lease), 'released')

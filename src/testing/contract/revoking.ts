@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs } from './stage.ts'
 import { until } from './until.ts'
@@ -5,7 +6,7 @@ import { until } from './until.ts'
 const gone = { outcome: 'lost', reason: 'gone' }
 const revoked = { outcome: 'lost', reason: 'revoked' }
 
-export const revoking = group('locks: revoking', (it) => {
+export const revoking: readonly ContractBehaviour[] = group('locks: revoking', (it) => {
   it('a revoked lease is lost at its next refresh', async ({ first, second }) => {
     const lease = await first.grant('key')
     const answer = await second.revoke(lease)

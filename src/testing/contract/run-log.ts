@@ -1,8 +1,9 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs, type Stage } from './stage.ts'
 import { until } from './until.ts'
 
-export const runLog = group('tasks: log and records', (it) => {
+export const runLog: readonly ContractBehaviour[] = group('tasks: log and records', (it) => {
   it('the log of an unknown task is empty', async ({ first }) => {
     assert.deepEqual(await first.scheduled.log('unknown'), [])
   })

@@ -1,9 +1,10 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { group, longMs } from './stage.ts'
 import { newToken } from './tokens.ts'
 import { until } from './until.ts'
 
-export const running = group('tasks: refreshing runs', (it) => {
+export const running: readonly ContractBehaviour[] = group('tasks: refreshing runs', (it) => {
   it('a run is refreshed, from any connection', async ({ first, second }) => {
     await first.scheduled.register('task')
     const run = await first.scheduled.run('task')

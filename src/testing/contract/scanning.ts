@@ -1,10 +1,11 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { LeaseRecord } from '../../driver/index.ts'
 import { hostileNames } from './hostile-names.ts'
 import { group, someKeys } from './stage.ts'
 import { until } from './until.ts'
 
-export const scanning = group('locks: scanning', (it) => {
+export const scanning: readonly ContractBehaviour[] = group('locks: scanning', (it) => {
   it('a namespace without leases has an empty scan', async ({ first }) => {
     assert.deepEqual(await first.scan('', 10), [])
   })

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { withHostClockMovedBy } from './host-clock.ts'
 import { group, longMs } from './stage.ts'
@@ -6,7 +7,7 @@ import { until } from './until.ts'
 const hourMs = 3_600_000
 
 /** What a node whose own clock is wrong must not be able to do to a store that has one. */
-export const storeClock = group('the store’s clock', (it) => {
+export const storeClock: readonly ContractBehaviour[] = group('the store’s clock', (it) => {
   for (const [whose, offsetMs] of [
     ['an hour ahead', hourMs],
     ['an hour behind', -hourMs],

@@ -1,3 +1,4 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import type { ClaimRequest } from '../../driver/index.ts'
 import { seededRandom } from '../seeded-random.ts'
@@ -5,7 +6,7 @@ import type { Actor } from './actor.ts'
 import { group, someKeys } from './stage.ts'
 import { claimOf, registrationOf, type Run } from './task-actor.ts'
 
-export const taskRacing = group('tasks: racing', (it) => {
+export const taskRacing: readonly ContractBehaviour[] = group('tasks: racing', (it) => {
   it('an unknown task that everybody registers at once is created once', async ({ first, second }) => {
     for (let round = 0; round < 10; round++) {
       const task = `task-${round}`

@@ -1,9 +1,10 @@
+import type { ContractBehaviour } from '../contract-subject.ts'
 import assert from 'node:assert/strict'
 import { newToken } from './tokens.ts'
 import { group, longMs } from './stage.ts'
 import { until } from './until.ts'
 
-export const waiting = group('locks: waiting', (it) => {
+export const waiting: readonly ContractBehaviour[] = group('locks: waiting', (it) => {
   it('a lease that nobody waits for is not awaited', async ({ first, second }) => {
     await first.grant('key')
     await second.acquire('key', { waitingMs: 0 })
