@@ -102,14 +102,16 @@ const neverSent = [
   'Cannot use a pool after calling end on the pool',
   'Client has encountered a connection error and is not queryable',
   'Client was closed and is not queryable',
+  'The server does not support SSL connections',
+  'SASL: ',
 ]
 
 /** The error comes from setting the connection up. */
 function isConnecting(error: unknown): boolean {
   const syscall = propertyOf(error, 'syscall')
   if (syscall === 'connect' || syscall === 'getaddrinfo') return true
-  // A name with several addresses, each of them refused.
-  return codeOf(error) === 'ECONNREFUSED'
+  // A name with several addresses, each of them refused; or a certificate that is not trusted.
+  return /^ECONNREFUSED$|CERT|^UNABLE_TO_/.test(codeOf(error) ?? '')
 }
 
 function codeOf(error: unknown): string | undefined {

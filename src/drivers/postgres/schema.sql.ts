@@ -35,9 +35,15 @@ export function tableNames(schema: string | null, prefix: string): TableNames {
  * - In `namespaces`, the row of the empty namespace carries the version of the tables.
  */
 export function schemaStatements(tables: TableNames): readonly string[] {
-  const { leases, tasks, runs, namespaces } = tables
-  return [
-    `create table ${leases} (
+  return [...tableStatements(tables).values(), versionStatement(tables)]
+}
+
+/** By the name of the table that each makes. */
+function tableStatements({ leases, tasks, runs, namespaces }: TableNames): ReadonlyMap<string, string> {
+  return new Map([
+    [
+      leases,
+      `create table ${leases} (
   namespace text collate "C" not null,
   key text collate "C" not null,
   token text collate "C",
@@ -50,8 +56,11 @@ export function schemaStatements(tables: TableNames): readonly string[] {
   revoked boolean not null default false,
   primary key (namespace, key)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`,
+    ],
 
-    `create table ${tasks} (
+    [
+      tasks,
+      `create table ${tasks} (
   namespace text collate "C" not null,
   task text collate "C" not null,
   mark bigint not null,
@@ -72,8 +81,11 @@ export function schemaStatements(tables: TableNames): readonly string[] {
   control_requests text[] not null default '{}',
   primary key (namespace, task)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05)`,
+    ],
 
-    `create table ${runs} (
+    [
+      runs,
+      `create table ${runs} (
   namespace text collate "C" not null,
   task text collate "C" not null,
   slot bigint not null,
@@ -90,28 +102,36 @@ export function schemaStatements(tables: TableNames): readonly string[] {
   late text,
   primary key (namespace, task, slot, attempt)
 ) with (fillfactor = 80)`,
+    ],
 
-    `create table ${namespaces} (
+    [
+      namespaces,
+      `create table ${namespaces} (
   namespace text collate "C" primary key,
   version bigint not null
 )`,
+    ],
+  ])
+}
 
-    `insert into ${namespaces} (namespace, version) values ('', ${schemaVersion})`,
-  ]
+function versionStatement({ namespaces }: TableNames): string {
+  return `insert into ${namespaces} (namespace, version) values ('', ${schemaVersion}) on conflict do nothing`
 }
 
 /**
- * Makes the tables unless they are there. One statement, so that every protocol and pooler takes it, and atomic: the
+ * Makes the tables that are not there. One statement, so that every protocol and pooler takes it, and atomic: the
  * advisory lock lets one process at a time look and create, the others find the tables and do nothing.
  */
 export function createTablesSql(tables: TableNames): string {
   const { schema, namespaces } = tables
-  const makeSchema = schema === null ? '' : missing('to_regnamespace', schema, [`create schema ${schema}`])
-  return `do $leasehold$
-begin
-  perform pg_advisory_xact_lock(hashtext('leasehold'), hashtext(${literal(namespaces)}));
-${makeSchema}${missing('to_regclass', namespaces, schemaStatements(tables))}end
-$leasehold$`
+  return [
+    'do $leasehold$ begin',
+    `perform pg_advisory_xact_lock(hashtext('leasehold'), hashtext(${literal(namespaces)}));`,
+    schema === null ? '' : unlessThere('to_regnamespace', schema, `create schema ${schema}`),
+    ...[...tableStatements(tables)].map(([name, text]) => unlessThere('to_regclass', name, text)),
+    `${versionStatement(tables)};`,
+    'end $leasehold$',
+  ].join('\n')
 }
 
 /** Input: none. Output: the version of the tables, or no row. */
@@ -119,9 +139,8 @@ export function schemaVersionSql(tables: TableNames): string {
   return `select version::text from ${tables.namespaces} where namespace = ''`
 }
 
-function missing(lookUp: string, name: string, statements: readonly string[]): string {
-  const body = statements.map((statement) => `${statement};`).join('\n')
-  return `if ${lookUp}(${literal(name)}) is null then\n${body}\nend if;\n`
+function unlessThere(lookUp: string, name: string, text: string): string {
+  return `if ${lookUp}(${literal(name)}) is null then\n${text};\nend if;`
 }
 
 function literal(text: string): string {

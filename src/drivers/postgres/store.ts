@@ -30,6 +30,8 @@ export class PostgresStore {
   readonly #link: Link
   readonly #createTables: boolean
   #isReady = false
+  /** A statement found one of them missing, though they were there when first looked for. */
+  #areTablesGone = false
   #preparing: Promise<void> | undefined
 
   constructor(link: Link, tables: TableNames, createTables: boolean) {
@@ -56,8 +58,9 @@ export class PostgresStore {
       return await this.#link.run(sql, values)
     } catch (error) {
       if (!isMissingTable(error)) throw toFault(error)
-      this.#isReady = false
       if (!this.#createTables) throw this.#tablesAreMissing(error)
+      this.#isReady = false
+      this.#areTablesGone = true
       // Somebody dropped them. Nothing was applied; the next try makes them again.
       throw new DriverFault('retry', 'The tables of Leasehold are gone and are made again.', { cause: error })
     }
@@ -74,12 +77,10 @@ export class PostgresStore {
   }
 
   async #findOrMakeTables(): Promise<void> {
-    let version = await this.#findVersion()
+    let version = this.#areTablesGone ? undefined : await this.#findVersion()
     if (version === undefined) {
       if (!this.#createTables) throw this.#tablesAreMissing(undefined)
-      await this.#link.run(statement(createTablesSql(this.tables)), []).catch((error: unknown) => {
-        throw toFault(error)
-      })
+      await this.#makeTables()
       version = await this.#findVersion()
     }
     if (version !== schemaVersion) {
@@ -89,6 +90,15 @@ export class PostgresStore {
       )
     }
     this.#isReady = true
+    this.#areTablesGone = false
+  }
+
+  async #makeTables(): Promise<void> {
+    try {
+      await this.#link.run(statement(createTablesSql(this.tables)), [])
+    } catch (error) {
+      throw toFault(error)
+    }
   }
 
   /** The version of the tables, or undefined if they are not there. */
