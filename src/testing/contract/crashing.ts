@@ -162,7 +162,7 @@ export const crashing: readonly ContractBehaviour[] = group('tasks: lapsed runs'
   it('slots that were decided while a run was lapsing do not prevent its retry', async (stage) => {
     const { first, second } = stage
     await first.scheduled.register('task')
-    const run = await first.scheduled.run('task', { ttlMs: stage.briefMs * 2 })
+    const run = await first.scheduled.run('task', { ttlMs: 5 * stage.briefMs })
     const [mark, one, two] = (await second.scheduled.slots('task', 2)) as [number, number, number]
     await second.scheduled.claim('task', { slot: one, after: mark, decide: 'miss', reason: 'late' })
     await second.scheduled.claim('task', { slot: two, after: one, decide: 'miss', reason: 'late' })

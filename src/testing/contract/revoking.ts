@@ -31,7 +31,7 @@ export const revoking: readonly ContractBehaviour[] = group('locks: revoking', (
     second,
     briefMs,
   }) => {
-    const lease = await first.grant('key', { ttlMs: briefMs })
+    const lease = await first.grant('key', { ttlMs: 4 * briefMs })
     assert.equal((await second.revoke(lease)).outcome, 'revoked')
     const next = await until(
       'the key is free',

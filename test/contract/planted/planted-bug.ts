@@ -37,7 +37,7 @@ export interface Wrong {
 }
 
 /** A clock that a moved `Date` does not move: what a server's is to its clients. */
-export const storeNow = (): number => performance.timeOrigin + performance.now()
+const storeNow = (): number => performance.timeOrigin + performance.now()
 
 /** The in-process driver with a bug in it. Says that it has a server's clock, so that clock bugs can be told. */
 export function plantedDriver(bug: Pick<PlantedBug, 'plant'>, store: string): Driver {

@@ -36,6 +36,8 @@ export function redisSubject(
       const operator = new Redis(url)
       operator.on('error', () => {})
       await once(operator, 'ready')
+      const own = await connectionsCalled(operator, connectionName)
+      if (own.length < 2) throw new Error(`There should be two connections called ${connectionName}.`)
       return {
         first: redisDriver(first.client),
         second: redisDriver(second.client),
@@ -53,10 +55,17 @@ export function redisSubject(
 /** Drops the cached scripts, and cuts all connections of the drivers on trial, but of no other test. */
 async function disturb(operator: Redis, connectionName: string): Promise<void> {
   await operator.script('FLUSH')
+  for (const id of await connectionsCalled(operator, connectionName)) {
+    await operator.call('CLIENT', 'KILL', 'ID', id)
+  }
+}
+
+async function connectionsCalled(operator: Redis, connectionName: string): Promise<string[]> {
   const list = (await operator.client('LIST')) as string
-  const own = list.split('\n').filter((line) => line.includes(` name=${connectionName} `))
-  if (own.length < 2) throw new Error(`two connections should be called ${connectionName}: ${list}`)
-  for (const line of own) await operator.call('CLIENT', 'KILL', 'ID', /^id=(\d+) /.exec(line)?.[1] ?? '')
+  return list
+    .split('\n')
+    .filter((line) => line.includes(` name=${connectionName} `))
+    .flatMap((line) => /^id=(\d+) /.exec(line)?.[1] ?? [])
 }
 
 /** The form of the records is written down here once more, so that the driver's own code is not taken at its word. */
