@@ -87,6 +87,13 @@ export class Acquisition {
     }
   }
 
+  /** One plain try: the lease, or null if the key is held. @throws LeaseholdError if it could not be found out */
+  async attemptOnce(): Promise<Lease | null> {
+    const attempt = await this.attempt(0)
+    if (attempt.kind === 'unavailable') throw attempt.error
+    return attempt.kind === 'granted' ? attempt.lease : null
+  }
+
   /** Ends without a lease: what may still be applied is released. */
   abandon(): void {
     if (this.#unsettled.length > 0) {

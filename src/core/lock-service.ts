@@ -336,17 +336,11 @@ export class LockService {
       lease =
         options.waitMs > 0
           ? await this.#room.wait(storedKey, acquisition, options)
-          : await this.#tryOnce(acquisition)
+          : await acquisition.attemptOnce()
       return lease === null ? null : await this.#keep(lease)
     } finally {
       if (lease === null) acquisition.abandon()
     }
-  }
-
-  async #tryOnce(acquisition: Acquisition): Promise<Lease | null> {
-    const attempt = await acquisition.attempt(0)
-    if (attempt.kind === 'unavailable') throw attempt.error
-    return attempt.kind === 'granted' ? attempt.lease : null
   }
 
   /** A lease that was granted while the service closed is given back. */

@@ -33,6 +33,8 @@ interface Line {
   asking: Promise<Attempt> | null
   /** What the last try found out: held by somebody, or the error. Null before the first answer. */
   known: 'held' | LeaseholdError | null
+  /** How many tries have ended. */
+  tries: number
 }
 
 /** Where acquires wait: one line for each key, so that a key costs one waiter per process, however many want it. */
@@ -63,6 +65,7 @@ export class WaitingRoom {
     const line = this.#lineOf(key)
     const waiter = new Waiter(this.#options.clock, options.waitMs, options.signal)
     line.waiters.push(waiter)
+    const triesBefore = line.tries
     try {
       const foundNobody = line.waiters[0] === waiter
       if (!foundNobody) await waiter.sleep(Infinity)
@@ -71,6 +74,8 @@ export class WaitingRoom {
         if (lease !== null) return lease
       } else if (!waiter.isCancelled) {
         await line.asking
+        // What the line knows may be older than the question, and the store down by now.
+        if (line.tries === triesBefore) return await acquisition.attemptOnce()
       }
       if (this.#closed) throw new ClosedError('The LockService was closed while this acquire was waiting.')
       if (waiter.isCancelled || line.known === 'held' || line.known === null) return null
@@ -131,6 +136,7 @@ export class WaitingRoom {
   #try(line: Line, acquisition: Acquisition, waitingMs: number): Promise<Attempt> {
     const asking = acquisition.attempt(waitingMs).then((attempt) => {
       line.asking = null
+      line.tries++
       line.known = attempt.kind === 'unavailable' ? attempt.error : 'held'
       return attempt
     })
@@ -151,7 +157,8 @@ export class WaitingRoom {
 
   #lineOf(key: string): Line {
     let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, (line = { waiters: [], asking: null, known: null }))
+    if (line === undefined)
+      this.#lines.set(key, (line = { waiters: [], asking: null, known: null, tries: 0 }))
     return line
   }
 
