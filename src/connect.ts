@@ -170,6 +170,8 @@ async function openPostgres(
     max: 8,
     prepare: false,
     connect_timeout: requestTimeoutMs / 1_000,
+    // Its own goes up to 20 s, in which everything waits although the server is back.
+    backoff: (attempt: number) => Math.min(1, 0.01 * 2 ** attempt),
     onnotice: () => {},
   })
   return { driver: postgresDriver(sql, options), close: () => sql.end({ timeout: 0 }) }
