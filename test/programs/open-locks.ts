@@ -78,7 +78,7 @@ async function openClient({
     case 'postgres.js': {
       const { default: postgres } = await import('postgres')
       const { postgresDriver } = await import('leasehold/postgres')
-      const sql = postgres(url)
+      const sql = postgres(url, { onnotice: () => {} })
       return { driver: postgresDriver(sql), end: () => sql.end({ timeout: 0 }) }
     }
     case 'ioredis': {
