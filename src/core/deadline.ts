@@ -25,13 +25,14 @@ export class Deadline {
     this.confirm(sentAt, remainingMs)
   }
 
-  /** Moves the deadline after an answer of the store. An older answer that comes in later moves nothing. */
-  confirm(sentAt: Moment, remainingMs: number): void {
+  /** Moves the deadline after an answer of the store. False: it moved nothing, as an older one that comes in later. */
+  confirm(sentAt: Moment, remainingMs: number): boolean {
     const monotonic = Math.min(sentAt.monotonic + remainingMs - safetyMargin(remainingMs), this.#latest)
     // Written so that a driver which answers NaN is not believed.
-    if (!(monotonic > this.#monotonic)) return
+    if (!(monotonic > this.#monotonic)) return false
     this.#monotonic = monotonic
     this.#wall = sentAt.wall + (monotonic - sentAt.monotonic)
+    return true
   }
 
   /** Trusted time left at a moment, 0 once it is past. */

@@ -173,7 +173,7 @@ export class Hold implements Renewable, Trusted {
       })
       if (!this.isHeld) return 'lost'
       if (sent.kind === 'failed') {
-        void sent.settled.then((late) => late !== null && this.#take(late))
+        void sent.settled.then((late) => late !== null && this.#take(late, true))
         return this.#renewalFailed(sent.fault)
       }
       const { answer } = sent
@@ -194,7 +194,7 @@ export class Hold implements Renewable, Trusted {
    * Takes the store's word. That of a renewal that was given up counts as well when it comes at last: with answers that
    * are slow every time, nothing else would keep the lease.
    */
-  #take({ answer, sentAt }: Answered<RenewalAnswer>): 'held' | 'lost' {
+  #take({ answer, sentAt }: Answered<RenewalAnswer>, isLate = false): 'held' | 'lost' {
     if (!this.isHeld) return 'lost'
     const { owner, heartbeatMs } = this.#options
     if (answer.outcome === 'lost') {
@@ -202,7 +202,8 @@ export class Hold implements Renewable, Trusted {
       return 'lost'
     }
     if (answer.outcome !== 'held') return 'held'
-    this.deadline.confirm(sentAt, answer.remainingMs)
+    const isNews = this.deadline.confirm(sentAt, answer.remainingMs)
+    if (isLate && !isNews) return 'held'
     this.#attempt = 1
     // From when it was sent: after a slow answer, counting from the answer could miss the deadline.
     if (heartbeatMs === null) this.stopRenewing()
