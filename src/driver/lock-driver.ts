@@ -20,7 +20,8 @@ export interface LockDriver {
    * Grants a key that is free, expired, or already held under the same token.
    *
    * Granting and minting the fence are one step: `fence = max(previous fence + 1, store clock in µs)`. With the token
-   * that holds the key already, the expiry is re-armed (never moved back) and the fence stays.
+   * that holds the key already, the expiry is re-armed (never moved back) and the fence stays; once that lease has
+   * lapsed, its token is granted anew, with a greater fence. The token of a revoked lease is neither granted nor re-armed.
    */
   acquire(requests: readonly AcquireRequest[], call: CallOptions): Promise<readonly AcquireAnswer[]>
 
@@ -32,15 +33,17 @@ export interface LockDriver {
 
   /**
    * Frees keys whose token matches, remembers the token as spent, and wakes waiters if the record says that somebody
-   * waits. Asked again with the token that the record released last, it answers `released` again. May commit
-   * asynchronously: a lost release only means that the next one waits for the ttl.
+   * waits. A lease that had lapsed before answers `lost`, and its token is spent all the same. Asked again with the
+   * token that the record released last, it answers `released`. May commit asynchronously: a lost release only means
+   * that the next one waits for the ttl.
    */
   release(requests: readonly ReleaseRequest[], call: CallOptions): Promise<readonly ReleaseAnswer[]>
 
   /**
    * Takes a key from the holder whose fence the operator saw, and from no other. `immediate: false` marks the lease
    * revoked: its next refresh answers `lost`, and the key stays closed until the holder has released it or it has
-   * expired. `immediate: true` frees it at once, which can break exclusive belief until the holder's next refresh.
+   * expired. `immediate: true` frees it at once, as a release does (the token is spent, waiters are woken), which can
+   * break exclusive belief until the holder's next refresh.
    */
   revoke(request: RevokeRequest, call: CallOptions): Promise<RevokeAnswer>
 
@@ -51,7 +54,7 @@ export interface LockDriver {
   scan(request: ScanRequest, call: CallOptions): Promise<ScanPage>
 
   /**
-   * Deletes at most `limit` records that are free, and have been for `retentionMs`; never one whose fence is ahead of
+   * Deletes at most `limit` records of this namespace that are free, and have been for `retentionMs`; never one whose fence is ahead of
    * the store's clock. Answers how many it deleted. A store that forgets by itself answers 0.
    */
   purge(request: PurgeRequest, call: CallOptions): Promise<number>

@@ -26,10 +26,11 @@ export interface TaskDriver {
    * - the record has this fingerprint → `current`
    * - another fingerprint: → `raised` if `starting` and the record never had this one, or if nobody with the record's
    *   fingerprint attends any more: the old one is remembered, generation + 1, `mark = max(mark, now)`, log row
-   *   `missed` with reason `edited` from the old mark to the new one, control version + 1. Otherwise → `superseded`.
+   *   `missed` with reason `edited` from the old mark to the new one, control version + 1 and pushed. Otherwise → `superseded`.
    *
    * `created`, `current` and `raised` set `attended until = max(itself, now + attendMs)`; a `current` one may leave it
-   * alone while more than half of `attendMs` is left, so that a large fleet writes one record a minute.
+   * alone while more than half of `attendMs` is left, so that a large fleet writes one record a minute. A claim is no
+   * attendance.
    */
   register(requests: readonly RegisterRequest[], call: CallOptions): Promise<readonly RegisterAnswer[]>
 
@@ -83,7 +84,7 @@ export interface TaskDriver {
   /** Rows of the run log of one task, the latest slot first and within a slot the latest attempt first. */
   log(query: LogQuery, call: CallOptions): Promise<readonly RunRecord[]>
 
-  /** Deletes at most `limit` rows of the log that ended more than `retentionMs` ago. Answers how many. */
+  /** Deletes at most `limit` rows of this namespace's log that ended more than `retentionMs` ago. Answers how many. */
   purge(request: { readonly retentionMs: number; readonly limit: number }, call: CallOptions): Promise<number>
 }
 
