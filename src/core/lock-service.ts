@@ -84,7 +84,7 @@ export class LockService {
   readonly #wakeUps: WakeUps
   readonly #room: WaitingRoom
   readonly #held = new Set<Lease>()
-  /** What has to end before the session can be closed. */
+  /** Set from the first {@link close} on. */
   #closing: Promise<void> | undefined
   #lastPurge: number
 
