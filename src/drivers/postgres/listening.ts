@@ -11,8 +11,8 @@ export interface Listening {
   close(): Promise<void>
 }
 
-/** Opens a connection and resolves once the server has confirmed that it listens. */
-export type Listen = (channel: string, hearing: Hearing) => Promise<Listening>
+/** Opens a connection and resolves once the server has confirmed that it listens. The signal gives the attempt up. */
+export type Listen = (channel: string, hearing: Hearing, signal: AbortSignal) => Promise<Listening>
 
 /** A client of node-postgres that is not connected yet, or what works alike. */
 export interface PgListenClient {
@@ -44,21 +44,28 @@ type ListenClient = PgListenClient | PostgresJsListenClient
 /** Makes a client that nobody else uses and that is ended with the subscription. */
 export type ListenClientFactory = (options: PostgresJsListenOptions) => ListenClient | Promise<ListenClient>
 
+const ending = 'The listening connection was ended'
+
 export function listenBy(create: ListenClientFactory): Listen {
-  return async (channel, hearing) => {
+  return async (channel, hearing, signal) => {
     const client = await create({
       max: 1,
       fetch_types: false,
       onnotice: () => {},
       onnotify: (_channel, payload) => hearing.onPayload(payload),
-      onclose: () => hearing.onGone(new Error('The listening connection was ended')),
+      onclose: () => hearing.onGone(new Error(ending)),
     })
+    signal.throwIfAborted()
     const connection = 'unsafe' in client ? usePostgresJs(client) : usePg(client, hearing)
+    const giveUp = () => void connection.close()
+    signal.addEventListener('abort', giveUp, { once: true })
     try {
       await connection.run(`listen "${channel}"`)
     } catch (error) {
       await connection.close()
       throw error
+    } finally {
+      signal.removeEventListener('abort', giveUp)
     }
     return connection
   }
@@ -89,14 +96,17 @@ function usePg(client: PgListenClient & PgInternals, hearing: Hearing): Connecti
   client.on('error', (error) => hearing.onGone(error))
   const ended = new Promise<void>((resolve) => {
     client.on('end', () => {
-      hearing.onGone(new Error('The listening connection was ended'))
+      hearing.onGone(new Error(ending))
       resolve()
     })
   })
   client.on('notification', ({ payload }) => hearing.onPayload(payload ?? ''))
+  let isConnected = false
   return {
     run: async (text) => {
-      await client.connect()
+      // A client that is ended while it connects leaves that promise pending.
+      await Promise.race([client.connect(), ended.then(() => Promise.reject(new Error(ending)))])
+      isConnected = true
       await client.query(text)
       // It waits for others to speak; that alone shall not keep the process alive.
       client.unref?.()
@@ -106,7 +116,8 @@ function usePg(client: PgListenClient & PgInternals, hearing: Hearing): Connecti
       client.ref?.()
       const stream = client.connection?.stream
       // On a connection that hangs, the server's half of the farewell would never come.
-      stream?.once('finish', () => stream.destroy())
+      if (isConnected) stream?.once('finish', () => stream.destroy())
+      else stream?.destroy()
       await Promise.race([client.end().catch(() => {}), ended])
     },
   }

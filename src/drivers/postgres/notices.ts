@@ -24,7 +24,7 @@ export class Notices {
   readonly #listen: Listen
   readonly #channel: string
   readonly #open = new Set<OpenChannel>()
-  #isClosed = false
+  readonly #closing = new AbortController()
 
   constructor(store: PostgresStore, listen: Listen, { channel }: Scope) {
     this.#store = store
@@ -34,11 +34,7 @@ export class Notices {
 
   async open(listener: NoticeListener): Promise<NoticeChannel> {
     const channel = new OpenChannel(listener, (name) => this.#sendProbe(name))
-    await channel.listenBy(this.#listen, this.#channel)
-    if (this.#isClosed) {
-      await channel.close()
-      throw new Error('The session was closed')
-    }
+    await channel.listenBy(this.#listen, this.#channel, this.#closing.signal)
     this.#open.add(channel)
     return {
       probe: () => channel.probe(),
@@ -50,7 +46,7 @@ export class Notices {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#closing.abort(new Error('The session was closed'))
     const open = [...this.#open]
     this.#open.clear()
     await Promise.all(open.map((channel) => channel.close()))
@@ -80,15 +76,18 @@ class OpenChannel {
     this.#sendProbe = sendProbe
   }
 
-  async listenBy(listen: Listen, channel: string): Promise<void> {
-    const listening = await listen(channel, {
-      onPayload: (payload) => this.#hear(payload),
-      onGone: (error) => this.#goDeaf(error),
-    })
-    this.#listening = listening
-    if (this.#ended === undefined) return
+  async listenBy(listen: Listen, channel: string, signal: AbortSignal): Promise<void> {
+    const hearing = {
+      onPayload: (payload: string) => this.#hear(payload),
+      onGone: (error: unknown) => this.#goDeaf(error),
+    }
+    const listening = await listen(channel, hearing, signal)
+    if (this.#ended === undefined && !signal.aborted) {
+      this.#listening = listening
+      return
+    }
     await listening.close()
-    throw this.#ended.error
+    throw this.#ended?.error ?? signal.reason
   }
 
   async probe(): Promise<void> {

@@ -5,6 +5,7 @@ import type { Driver, DriverSession, Notice, NoticeChannel } from 'leasehold/dri
 import { postgresDriver } from 'leasehold/postgres'
 import type { PgListenClient } from 'leasehold/postgres'
 import { isAvailable } from '../../support/stores.ts'
+import { startFaultProxy } from '../../support/fault-proxy.ts'
 import { startPostgres } from '../../support/servers.ts'
 import { asking, call, type Database, freshDatabase } from './database.ts'
 
@@ -264,5 +265,20 @@ describe.skipIf(!(await isAvailable('postgres')))('push', () => {
     proceed()
     await expect(opening).rejects.toThrow('closed')
     await expect.poll(() => listeners(database)).toEqual([])
+  })
+
+  it.each(['pg', 'postgres.js'])('is closed at once although its connection hangs: %s', async (kind) => {
+    await using database = await freshDatabase()
+    await using proxy = await startFaultProxy(database.url)
+    const pool = database.pool()
+    const session = postgresDriver(pool, {
+      listen: (options) => (kind === 'pg' ? new pg.Client(proxy.url) : postgres(proxy.url, options)),
+    }).open('ns')
+    await hearing(session)
+    await proxy.set('blackhole')
+    const opening = hearing(session).catch(() => 'given up')
+    await expect.poll(() => proxy.connections).toBe(2)
+    await session.close()
+    expect(await opening).toBe('given up')
   })
 })
