@@ -89,8 +89,14 @@ export class VirtualTime {
     if (!(delayMs >= 0)) throw new RangeError(`A timer of ${delayMs} ms.`)
     const dueAt = this.#now + delayMs
     // As Node's own timers do: the callback runs in the asynchronous context in which the timer was set.
-    const bound = AsyncResource.bind(callback)
-    const alarm: Alarm = { dueAt, order: this.#orders++, owner, keepAlive, callback: bound }
+    const context = new AsyncResource('TIMER')
+    const alarm: Alarm = {
+      dueAt,
+      order: this.#orders++,
+      owner,
+      keepAlive,
+      callback: () => context.runInAsyncScope(callback),
+    }
     this.#alarms.push(alarm)
     return { cancel: () => this.#remove(alarm) }
   }
@@ -153,11 +159,16 @@ export class WorkerClock implements Clock {
 
   /** The machine is suspended for so long: neither its timers nor its monotonic clock notice. */
   async suspend(forMs: number): Promise<void> {
-    this.#suspendedMs += forMs
-    this.#time.postpone(this, forMs)
     this.frozen = true
     await this.#time.advance(forMs)
     this.frozen = false
+    this.wasSuspended(forMs)
+  }
+
+  /** Time has passed without its timers and its monotonic clock. */
+  wasSuspended(forMs: number): void {
+    this.#suspendedMs += forMs
+    this.#time.postpone(this, forMs)
   }
 
   /** The process stands still for so long (a long pause, SIGSTOP), and its monotonic clock goes on. */

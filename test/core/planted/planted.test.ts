@@ -1,32 +1,10 @@
-import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import * as errors from '../../../src/core/errors.ts'
-import { bugs, type Bug } from './bugs.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { bugs } from './bugs.ts'
 import * as checks from './checks.ts'
-import { type Check, type CoreUnderTrial, realCore } from './core-under-trial.ts'
+import { type Check, realCore } from './core-under-trial.ts'
+import { coreWith, uproot } from './plant.ts'
 
-const core = (module: string) => fileURLToPath(new URL(`../../../src/core/${module}.ts`, import.meta.url))
-
-/** The core with a bug in it: loaded anew, with one of its modules replaced. */
-async function coreWith({ module, plant }: Bug): Promise<CoreUnderTrial> {
-  vi.resetModules()
-  // The checks tell errors by their class.
-  vi.doMock(core('errors'), () => errors)
-  vi.doMock(core(module), async (importOriginal) => {
-    const original = await importOriginal<object>()
-    return { ...original, ...plant(original as never) }
-  })
-  const { LockService } = await import('../../../src/core/lock-service.ts')
-  const { Deadline } = await import('../../../src/core/deadline.ts')
-  const { systemClock } = await import('../../../src/core/clock.ts')
-  const { currentLease } = await import('../../../src/core/ambient.ts')
-  return { LockService, Deadline, systemClock, currentLease }
-}
-
-afterEach(() => {
-  for (const module of new Set(['errors', ...bugs.map((bug) => bug.module)])) vi.doUnmock(core(module))
-  vi.resetModules()
-})
+afterEach(uproot)
 
 const all: readonly Check[] = Object.values(checks)
 
