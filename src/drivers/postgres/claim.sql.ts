@@ -1,5 +1,11 @@
-import type { CallOptions } from '../../driver/driver.ts'
-import { clockMicros, durably, greatestFence, millis, unlessLocked } from './locks.sql.ts'
+import {
+  clockMicros,
+  durably,
+  greatestFence,
+  type LockedRows,
+  moment,
+  unlessLocked,
+} from './expressions.sql.ts'
 import type { TableNames } from './schema.sql.ts'
 import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
 
@@ -10,13 +16,13 @@ import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
  *
  * One statement, so one transaction. `v` is each task's record: locked, in its latest version, if the claim may change
  * it; as it was when the statement began, if the claim cannot, which is how a crowd of late nodes learns that a slot is
- * decided without standing in line. `d` applies the rules of TaskDriver.claim in their order, `n` says what the record
- * becomes, and the rest writes that down: record, log, and the new record of an unknown task.
+ * decided without standing in line. `d` applies the rules of TaskDriver.claim in their order, and the rest writes down
+ * what follows: record, log, and the new record of an unknown task.
  *
  * A record that may get a new token is locked FOR UPDATE, which excludes a transaction that has locked it FOR KEY SHARE
  * to guard the commit of the run before. A record with a run alive gets none, and the weaker lock leaves the guard alone.
  */
-export function claimSql({ tasks, runs }: TableNames, lockedRows: CallOptions['lockedRows']): string {
+export function claimSql({ tasks, runs }: TableNames, lockedRows: LockedRows): string {
   const mayChange = `l.fingerprint = r.fingerprint and (
            (l.run_token is not null and (l.run_expires_at <= (select now from t) or l.run_token = r.token))
            or (r.slot <= (select ms from t) and r.slot > l.mark and r.after = l.mark
@@ -33,9 +39,10 @@ export function claimSql({ tasks, runs }: TableNames, lockedRows: CallOptions['l
                         $15::text::text[], $16::text::text[])
                  with ordinality u(task, slot, after, gap, fingerprint, definition, attend, token, ttl, holder,
                                    overlap, on_crash, max_attempts, decide, reason, ord)) u),
-t as materialized (select c.now, ${millis('c.now')} as ms from (select clock_timestamp() as now) c),
+${moment},
 v as materialized (
-  select $1 as namespace, r.*, coalesce(a.record, b.record, s.record) as record, coalesce(a.is_locked, b.is_locked, false) as is_locked,
+  select $1 as namespace, r.*, coalesce(a.record, b.record, s.record) as record,
+         coalesce(a.is_locked, b.is_locked, false) as is_locked,
          coalesce(s.may_change, false) as may_change, s.is_known is null as is_unknown
     from (select * from r where nth = 1 order by task) r
          left join lateral (
@@ -101,7 +108,8 @@ upd as (
                                when n.is_given_up then null else l.run_expires_at end,
          run_stop = case when n.outcome in ('granted', 'takeover') or n.is_given_up then null else l.run_stop end
     from n
-   where (l.namespace, l.task) = (n.namespace, n.task) and n.is_locked and n.outcome <> 'overflow' and (select count(*) from ins) >= 0
+   where (l.namespace, l.task) = (n.namespace, n.task) and n.is_locked and n.outcome <> 'overflow'
+     and (select count(*) from ins) >= 0
      and (n.is_given_up or n.outcome in ('granted', 'takeover', 'rearmed', 'paused', 'missed', 'overlap'))
   returning l.task, l.run_slot, l.run_attempt, l.fence, l as record),
 over as materialized (
@@ -112,17 +120,21 @@ lost as (
   update ${runs} g set state = 'lost', ended_at = t.now from over cross join t where g.ctid = over.row_id),
 logged as (
   insert into ${runs} (${loggedColumns})
-  select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now, null::timestamptz
+  select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now,
+         null::timestamptz
     from n join upd on upd.task = n.task cross join t where n.outcome = 'granted'
    union all
-  select $1, n.task, upd.run_slot, upd.run_attempt, 'running', null::text, upd.run_slot, '', upd.fence, n.holder, t.now, null::timestamptz
+  select $1, n.task, upd.run_slot, upd.run_attempt, 'running', null::text, upd.run_slot, '', upd.fence, n.holder, t.now,
+         null::timestamptz
     from n join upd on upd.task = n.task cross join t where n.outcome = 'takeover'
    union all
   select $1, n.task, n.slot, 0, case n.outcome when 'missed' then 'missed' else 'skipped' end,
-         case n.outcome when 'missed' then n.reason else n.outcome end, n.mark, n.gap, null::bigint, n.holder, t.now, t.now
+         case n.outcome when 'missed' then n.reason else n.outcome end, n.mark, n.gap, null::bigint, n.holder,
+         t.now, t.now
     from n join upd on upd.task = n.task cross join t where n.outcome in ('paused', 'missed', 'overlap')
    union all
-  select $1, ins.task, ins.mark, 0, 'registered', null::text, ins.mark, '', null::bigint, null::text, t.now, t.now from ins cross join t
+  select $1, ins.task, ins.mark, 0, 'registered', null::text, ins.mark, '', null::bigint, null::text, t.now, t.now
+    from ins cross join t
   ${overwriteLogged}),
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from (select count(*) from upd) u)
 select json_agg(

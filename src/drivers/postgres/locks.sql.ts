@@ -1,4 +1,12 @@
-import type { CallOptions } from '../../driver/driver.ts'
+import {
+  clockMicros,
+  durably,
+  greatestFence,
+  type LockedRows,
+  millis,
+  millisUntil,
+  unlessLocked,
+} from './expressions.sql.ts'
 import type { TableNames } from './schema.sql.ts'
 
 /*
@@ -18,32 +26,6 @@ import type { TableNames } from './schema.sql.ts'
  * update takes both columns of the primary key from the locked rows, so that no index search by the namespace alone is
  * on offer, and `nth = 1` (rather than a boolean) makes those rows seem few.
  */
-
-type LockedRows = CallOptions['lockedRows']
-
-/** How a statement treats rows locked by others. */
-export function unlessLocked(lockedRows: LockedRows): string {
-  return lockedRows === 'skip' ? 'skip locked' : ''
-}
-
-/** The store's clock in microseconds. */
-export const clockMicros = '(extract(epoch from clock_timestamp()) * 1000000)::bigint'
-
-/** The greatest fence that a JavaScript number holds exactly, with room for the next one. */
-export const greatestFence = '9007199254740990'
-
-/** An SQL expression for a moment as milliseconds since the epoch. */
-export function millis(moment: string): string {
-  return `floor(extract(epoch from ${moment}) * 1000)::bigint`
-}
-
-/** An SQL expression for the milliseconds until a moment. */
-export function millisUntil(moment: string): string {
-  return `extract(epoch from ${moment} - clock_timestamp()) * 1000`
-}
-
-/** What a transaction that must survive a crash sets, whatever the role's default. */
-export const durably = `case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end`
 
 /**
  * Input: $1 namespace, $2 keys, $3 tokens, $4 ttls, $5 holders, $6 waiting times (ms).
@@ -164,8 +146,8 @@ select json_agg(
  * Input: $1 namespace, $2 keys, $3 tokens, $4 channel.
  * Output: [[outcome], …].
  *
- * The one statement that commits asynchronously, and only itself: a lost release means waiting for the ttl. It
- * notifies only if the row says that somebody waits, as read under the row's lock.
+ * Commits asynchronously, in this transaction only: a lost release means waiting for the ttl. It notifies only if the
+ * row says that somebody waits, as read under the row's lock.
  */
 export function releaseSql({ leases }: TableNames, lockedRows: LockedRows): string {
   return `with r as materialized (
@@ -173,7 +155,8 @@ export function releaseSql({ leases }: TableNames, lockedRows: LockedRows): stri
          row_number() over (partition by u.key, u.token order by u.ord) as nth
     from unnest($2::text::text[], $3::text::text[]) with ordinality u(key, token, ord)),
 mine as materialized (
-  select $1 as namespace, r.key, r.token, l.expires_at > clock_timestamp() as held, l.waiting_until > clock_timestamp() as awaited
+  select $1 as namespace, r.key, r.token, l.expires_at > clock_timestamp() as held,
+         l.waiting_until > clock_timestamp() as awaited
     from (select * from r where nth = 1 order by key) r cross join lateral (
       select l.expires_at, l.waiting_until from ${leases} l
        where l.namespace = $1 and l.key = r.key and l.token = r.token

@@ -7,7 +7,7 @@ import type {
   ReleaseAnswer,
   RevokeAnswer,
 } from '../../driver/lock-driver.ts'
-import { arrayText } from './array-text.ts'
+import { arrayText, columns } from './array-text.ts'
 import { acquireSql, peekSql, purgeSql, refreshSql, releaseSql, revokeSql, scanSql } from './locks.sql.ts'
 import { lockingStatement, statement } from './store.ts'
 import type { PostgresStore, Scope } from './store.ts'
@@ -30,36 +30,19 @@ export function locksIn(store: PostgresStore): (scope: Scope) => LockDriver {
     let purgedUpTo = ''
     return {
       async acquire(requests, call) {
-        const values = [
-          namespace,
-          arrayText(requests.map(({ key }) => key)),
-          arrayText(requests.map(({ token }) => token)),
-          arrayText(requests.map(({ ttlMs }) => ttlMs)),
-          arrayText(requests.map(({ holder }) => holder)),
-          arrayText(requests.map(({ waitingMs }) => waitingMs)),
-        ]
+        const values = [namespace, ...columns(requests, 'key', 'token', 'ttlMs', 'holder', 'waitingMs')]
         const answers = await store.ask<AcquireRow[]>(acquire[call.lockedRows], values, call.attempt)
         return answers.map(acquireAnswer)
       },
 
       async refresh(requests, call) {
-        const values = [
-          namespace,
-          arrayText(requests.map(({ key }) => key)),
-          arrayText(requests.map(({ token }) => token)),
-          arrayText(requests.map(({ ttlMs }) => ttlMs)),
-        ]
+        const values = [namespace, ...columns(requests, 'key', 'token', 'ttlMs')]
         const answers = await store.ask<RefreshRow[]>(refresh[call.lockedRows], values, call.attempt)
         return answers.map(refreshAnswer)
       },
 
       async release(requests, call) {
-        const values = [
-          namespace,
-          arrayText(requests.map(({ key }) => key)),
-          arrayText(requests.map(({ token }) => token)),
-          channel,
-        ]
+        const values = [namespace, ...columns(requests, 'key', 'token'), channel]
         const sql = release[call.lockedRows]
         const outcomes = await store.ask<ReleaseOutcome[]>(sql, values, call.attempt)
         return outcomes.map((outcome) => ({ outcome }))

@@ -1,5 +1,4 @@
-import type { CallOptions } from '../../driver/driver.ts'
-import { durably, millis, millisUntil, unlessLocked } from './locks.sql.ts'
+import { durably, type LockedRows, millis, millisUntil, moment, unlessLocked } from './expressions.sql.ts'
 import type { TableNames } from './schema.sql.ts'
 
 /*
@@ -8,8 +7,6 @@ import type { TableNames } from './schema.sql.ts'
  * The log rows of a task are written only by a statement that has locked the task's record, but for the late outcome of
  * a run that was lost and the deletion of old rows, which nothing else depends on.
  */
-
-type LockedRows = CallOptions['lockedRows']
 
 /** The columns of a row of the log as it is added. */
 export const loggedColumns =
@@ -21,12 +18,9 @@ export const overwriteLogged = `on conflict (namespace, task, slot, attempt) do 
         fence = excluded.fence, holder = excluded.holder, started_at = excluded.started_at,
         ended_at = excluded.ended_at, error = null, late = null`
 
-/** TaskState of the record `l` at the moment `t`, as elements of a JSON array. */
+/** TaskState of the record `l` at the moment of `t`, as elements of a JSON array. */
 export const stateColumns: string = `t.ms, l.mark, l.generation, l.paused_by is not null, l.run_slot, l.run_attempt,
          l.fence, ${millisUntil('l.run_expires_at')}, l.run_holder`
-
-const moment = `t as materialized (
-  select c.now, ${millis('c.now')} as ms from (select clock_timestamp() as now) c)`
 
 const nth = 'row_number() over (partition by u.task order by u.ord) as nth'
 
@@ -94,7 +88,8 @@ upd as (
   returning l.task, l.mark, l as record),
 logged as (
   insert into ${runs} (${loggedColumns})
-  select $1, ins.task, ins.mark, 0, 'registered', null::text, ins.mark, '', null::bigint, null::text, t.now, t.now from ins cross join t
+  select $1, ins.task, ins.mark, 0, 'registered', null::text, ins.mark, '', null::bigint, null::text, t.now, t.now
+    from ins cross join t
    union all
   select $1, upd.task, upd.mark, 0, 'missed', 'edited', v.mark, 'edited', null, null, t.now, t.now
     from upd join v on v.task = upd.task cross join t where v.is_raised and upd.mark > v.mark

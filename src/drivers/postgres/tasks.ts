@@ -10,7 +10,7 @@ import type {
   TaskRecord,
   TaskState,
 } from '../../driver/task-driver.ts'
-import { arrayText } from './array-text.ts'
+import { arrayText, columns } from './array-text.ts'
 import { claimSql } from './claim.sql.ts'
 import { noFenceLeft, purgeReach } from './locks.ts'
 import { lockingStatement, statement } from './store.ts'
@@ -47,11 +47,7 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
       async register(requests, call) {
         const values = [
           namespace,
-          arrayText(requests.map(({ task }) => task)),
-          arrayText(requests.map(({ fingerprint }) => fingerprint)),
-          arrayText(requests.map(({ definition }) => definition)),
-          arrayText(requests.map(({ starting }) => starting)),
-          arrayText(requests.map(({ attendMs }) => attendMs)),
+          ...columns(requests, 'task', 'fingerprint', 'definition', 'starting', 'attendMs'),
           channel,
         ]
         return (await store.ask<RegisterRow[]>(register[call.lockedRows], values, call.attempt)).map(
@@ -62,32 +58,30 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
       async claim(requests, call) {
         const values = [
           namespace,
-          arrayText(requests.map(({ task }) => task)),
-          arrayText(requests.map(({ slot }) => slot)),
-          arrayText(requests.map(({ after }) => after)),
-          arrayText(requests.map(({ gap }) => gap)),
-          arrayText(requests.map(({ fingerprint }) => fingerprint)),
-          arrayText(requests.map(({ definition }) => definition)),
-          arrayText(requests.map(({ attendMs }) => attendMs)),
-          arrayText(requests.map(({ token }) => token)),
-          arrayText(requests.map(({ ttlMs }) => ttlMs)),
-          arrayText(requests.map(({ holder }) => holder)),
-          arrayText(requests.map(({ overlap }) => overlap)),
-          arrayText(requests.map(({ onCrash }) => onCrash)),
-          arrayText(requests.map(({ maxAttempts }) => maxAttempts)),
-          arrayText(requests.map(({ decide }) => decide)),
-          arrayText(requests.map(({ reason }) => reason)),
+          ...columns(
+            requests,
+            'task',
+            'slot',
+            'after',
+            'gap',
+            'fingerprint',
+            'definition',
+            'attendMs',
+            'token',
+            'ttlMs',
+            'holder',
+            'overlap',
+            'onCrash',
+            'maxAttempts',
+            'decide',
+            'reason',
+          ),
         ]
         return (await store.ask<ClaimRow[]>(claim[call.lockedRows], values, call.attempt)).map(claimAnswer)
       },
 
       async refresh(requests, call) {
-        const values = [
-          namespace,
-          arrayText(requests.map(({ task }) => task)),
-          arrayText(requests.map(({ token }) => token)),
-          arrayText(requests.map(({ ttlMs }) => ttlMs)),
-        ]
+        const values = [namespace, ...columns(requests, 'task', 'token', 'ttlMs')]
         return (await store.ask<RefreshRow[]>(refresh[call.lockedRows], values, call.attempt)).map(
           refreshAnswer,
         )
@@ -96,13 +90,7 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
       async complete(requests, call) {
         const values = [
           namespace,
-          arrayText(requests.map(({ task }) => task)),
-          arrayText(requests.map(({ slot }) => slot)),
-          arrayText(requests.map(({ attempt }) => attempt)),
-          arrayText(requests.map(({ fence }) => fence)),
-          arrayText(requests.map(({ outcome }) => outcome)),
-          arrayText(requests.map(({ reason }) => reason)),
-          arrayText(requests.map(({ error }) => error)),
+          ...columns(requests, 'task', 'slot', 'attempt', 'fence', 'outcome', 'reason', 'error'),
         ]
         return (await store.ask<CompleteRow[]>(complete[call.lockedRows], values, call.attempt)).map(
           completeAnswer,
@@ -188,8 +176,8 @@ type ClaimRow =
 function claimAnswer(row: ClaimRow): ClaimAnswer {
   if (row[0] === 'busy') return { outcome: 'busy' }
   if (row[0] === 'overflow') return { outcome: 'failed', error: noFenceLeft(row[1]) }
-  const [outcome, reason, ...columns] = row
-  const state = stateOf(columns)
+  const [outcome, reason, ...rest] = row
+  const state = stateOf(rest)
   if (outcome === 'skipped') return { outcome, reason, ...state }
   if (outcome !== 'granted' && outcome !== 'takeover') return { outcome, ...state }
   const { slot, attempt, fence, remainingMs } = state.running!
