@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { compileExamples, type ExamplesProject, promisedOutput } from './examples-project.ts'
 import { codeBlocks, readPages } from './markdown.ts'
 
@@ -37,6 +37,10 @@ describe('the examples of the documentation', () => {
 })
 
 describe('an example', () => {
+  let project: ExamplesProject | undefined
+
+  afterEach(() => project?.remove())
+
   const example = (code: string, directive: string | null = null) => ({
     page: 'page.md',
     language: 'ts',
@@ -48,17 +52,15 @@ describe('an example', () => {
 
   it('that does not compile is reported by the line of its page', async () => {
     const wrong = example("await locks.acquire('key')\nawait locks.acquire(42)")
-    const project = await compileExamples([wrong])
+    project = await compileExamples([wrong])
     const complaints = project.complaintsAbout(wrong)
-    await project.remove()
     expect(complaints).toEqual([expect.stringContaining('page.md:8: error TS2345')])
   })
 
   it('that prints something else is noticed', async () => {
     const wrong = example("console.log('one') // two", 'runs')
-    const project = await compileExamples([wrong])
+    project = await compileExamples([wrong])
     const printed = await project.run(wrong)
-    await project.remove()
     expect([printed, promisedOutput(wrong)]).toEqual([['one'], ['two']])
   })
 
@@ -67,9 +69,8 @@ describe('an example', () => {
       "process.once('SIGTERM', () => process.exit(3))\nsetInterval(() => {}, 1_000)",
       'serves',
     )
-    const project = await compileExamples([wrong])
+    project = await compileExamples([wrong])
     const ended = project.run(wrong)
     await expect(ended).rejects.toMatchObject({ code: 3 })
-    await project.remove()
   })
 })
