@@ -15,6 +15,7 @@ import { type Abandonments, giveBack } from './give-back.ts'
 import { Lease } from './lease.ts'
 import type { ResolvedAcquireOptions } from './options.ts'
 import type { ServiceContext } from './service-context.ts'
+import type { SharedTries } from './shared-tries.ts'
 import type { AcquireAnswer } from '../driver/lock-driver.ts'
 
 /** What one try to get a key came to. */
@@ -29,6 +30,7 @@ export interface AcquisitionDesk {
   readonly context: ServiceContext
   readonly fences: FenceLedger
   readonly abandonments: Abandonments
+  readonly sharedTries: SharedTries
   /** Called once for each lease when it is given back or lost. */
   onLeaseEnd(lease: Lease, storedKey: string): void
 }
@@ -57,12 +59,17 @@ export class Acquisition {
     this.#options = options
   }
 
-  /** Asks the store once, and again while the answer is only `busy`. @param waitingMs see `AcquireRequest` */
-  async attempt(waitingMs: number): Promise<Attempt> {
+  /**
+   * Asks the store once, and again while the answer is only `busy`.
+   *
+   * @param waitingMs see `AcquireRequest`
+   * @param onSend called just before each request is sent
+   */
+  async attempt(waitingMs: number, onSend?: () => void): Promise<Attempt> {
     const { clock } = this.#desk.context.options
     const giveUpAt = clock.monotonic() + this.#options.requestTimeoutMs
     for (let rounds = 0; ; rounds++) {
-      const sent = await this.#send(waitingMs, rounds)
+      const sent = await this.#send(waitingMs, rounds, onSend)
       if (sent.kind === 'failed') return this.#failed(sent)
       const { answer, sentAt } = sent
       switch (answer.outcome) {
@@ -87,9 +94,14 @@ export class Acquisition {
     }
   }
 
-  /** One plain try: the lease, or null if the key is held. @throws LeaseholdError if it could not be found out */
+  /**
+   * One plain try, which may be shared with others who ask at the same time: the lease, or null if the key is held.
+   *
+   * @throws LeaseholdError if it could not be found out
+   */
   async attemptOnce(): Promise<Lease | null> {
-    const attempt = await this.attempt(0)
+    const group = `${this.#options.requestTimeoutMs} ${this.#storedKey}`
+    const attempt = await this.#desk.sharedTries.ask(group, (onSend) => this.attempt(0, onSend))
     if (attempt.kind === 'unavailable') throw attempt.error
     return attempt.kind === 'granted' ? attempt.lease : null
   }
@@ -102,13 +114,14 @@ export class Acquisition {
     }
   }
 
-  #send(waitingMs: number, rounds: number): Promise<Sent<AcquireAnswer>> {
+  #send(waitingMs: number, rounds: number, onSend: (() => void) | undefined): Promise<Sent<AcquireAnswer>> {
     const { context } = this.#desk
     const { ttlMs, requestTimeoutMs, label } = this.#options
     const item: ItemOptions = {
       timeoutMs: requestTimeoutMs,
       attempt: ++this.#tries > 1 && this.#isReasked ? 2 : 1,
       lockedRows: rounds > 1 ? 'wait' : 'skip',
+      ...(onSend === undefined ? {} : { onSend }),
     }
     const holder = context.describeHolder({ label, key: this.#storedKey === this.#key ? null : this.#key })
     const grantMs = this.#isReasked ? Math.min(ttlMs, longestReaskedTtl) : ttlMs

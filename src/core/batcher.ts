@@ -23,6 +23,8 @@ export interface BatcherOptions<Request, Answer> {
 export interface ItemOptions extends CallOptions {
   /** How long to wait for the answer, in the queue and in the air together, before the outcome counts as unknown. */
   readonly timeoutMs: number
+  /** Called when the item leaves with a batch, just before that is sent. Never throws. */
+  readonly onSend?: () => void
 }
 
 /** What became of one item. Never a rejection: the caller has to look at both cases. */
@@ -134,7 +136,10 @@ export class Batcher<Request, Answer> {
     if (lane === undefined) return false
     const flight: Flight = { lane, openItems: batch.length, timer: undefined }
     this.#inAir.set(lane, (this.#inAir.get(lane) ?? 0) + 1)
-    for (const item of batch) item.flight = flight
+    for (const item of batch) {
+      item.flight = flight
+      item.options.onSend?.()
+    }
     this.#watchFlight(flight, batch, this.#call(batch))
     return true
   }
@@ -243,13 +248,14 @@ export class Batcher<Request, Answer> {
       try {
         const requests = open.map(({ request }) => request)
         const answers = await send(requests, { attempt, lockedRows })
-        if (answers.length !== open.length) {
-          throw new DriverFault('unknown', `The driver answered ${answers.length} of ${open.length} items.`)
+        const answered = answers.filter((answer) => answer !== undefined && answer !== null)
+        if (answered.length !== open.length || answers.length !== open.length) {
+          throw new DriverFault('unknown', `The driver answered ${answered.length} of ${open.length} items.`)
         }
         for (const [index, item] of open.entries()) {
-          const answered = { kind: 'answered', answer: answers[index] as Answer, sentAt } as const
-          item.answerLate?.(answered)
-          this.#finish(item, answered)
+          const sent = { kind: 'answered', answer: answered[index] as Answer, sentAt } as const
+          item.answerLate?.(sent)
+          this.#finish(item, sent)
         }
         return
       } catch (error) {

@@ -177,16 +177,11 @@ export class Hold implements Renewable, Trusted {
         return this.#renewalFailed(sent.fault)
       }
       const { answer } = sent
-      switch (answer.outcome) {
-        case 'busy':
-          if (busy > 0) return this.#renewalFailed(new Error('The record is locked by another statement.'))
-          continue
-        case 'failed':
-          return this.#renewalFailed(answer.error)
-        case 'lost':
-        case 'held':
-          return this.#take(sent)
-      }
+      if (answer.outcome === 'held' || answer.outcome === 'lost') return this.#take(sent)
+      if (answer.outcome === 'busy' && busy === 0) continue
+      return this.#renewalFailed(
+        answer.outcome === 'failed' ? answer.error : new Error('The record is locked by another statement.'),
+      )
     }
   }
 

@@ -26,6 +26,7 @@ import {
   type RunOptions,
 } from './options.ts'
 import { createServiceContext, type ServiceContext } from './service-context.ts'
+import { SharedTries } from './shared-tries.ts'
 import { askStore } from './store-call.ts'
 import { canBeginStoredKey, toStoredKey } from './stored-key.ts'
 import { WaitingRoom } from './waiting-room.ts'
@@ -108,6 +109,7 @@ export class LockService {
       context: this.#context,
       fences: new FenceLedger(),
       abandonments: this.#abandonments,
+      sharedTries: new SharedTries(),
       onLeaseEnd: (lease, storedKey) => this.#leaseEnded(lease, storedKey),
     }
     this.#lastPurge = clock.monotonic()
@@ -361,13 +363,21 @@ export class LockService {
 
   /** Forgets old records of released keys, at most once per retention time, and only while keys are being released. */
   #purgeNowAndThen(): void {
-    const { session, options } = this.#context
-    const { clock, retentionMs } = options
+    const { clock, retentionMs } = this.#context.options
     const now = clock.monotonic()
     if (this.#closing !== undefined || now - this.#lastPurge < Math.max(10_000, retentionMs / 2)) return
     this.#lastPurge = now
-    const request = { retentionMs, limit: 1_000 }
-    askStore(this.#context, 'purge', (call) => session.locks.purge(request, call)).catch(() => {})
+    void this.#purge().catch(() => {})
+  }
+
+  /** In bounded portions, until nothing old is left: keys that are used once must not pile up faster than they go. */
+  async #purge(): Promise<void> {
+    const { session, options } = this.#context
+    const request = { retentionMs: options.retentionMs, limit: 1_000 }
+    let purged: number
+    do {
+      purged = await askStore(this.#context, 'purge', (call) => session.locks.purge(request, call))
+    } while (purged >= request.limit && this.#closing === undefined)
   }
 
   #assertOpen(): void {

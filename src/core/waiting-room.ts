@@ -33,8 +33,9 @@ interface Line {
   asking: Promise<Attempt> | null
   /** What the last try found out: held by somebody, or the error. Null before the first answer. */
   known: 'held' | LeaseholdError | null
-  /** How many tries have ended. */
-  tries: number
+  /** How many tries were begun, and which of them ended last. */
+  begun: number
+  ended: number
 }
 
 /** Where acquires wait: one line for each key, so that a key costs one waiter per process, however many want it. */
@@ -65,17 +66,18 @@ export class WaitingRoom {
     const line = this.#lineOf(key)
     const waiter = new Waiter(this.#options.clock, options.waitMs, options.signal)
     line.waiters.push(waiter)
-    const triesBefore = line.tries
+    const { begun } = line
+    // What the line knows may be older than the question, and the store down or the key free by now.
+    const isInformed = (): boolean => line.ended > begun
     try {
       const foundNobody = line.waiters[0] === waiter
       if (!foundNobody) await waiter.sleep(Infinity)
       if (line.waiters[0] === waiter) {
-        const lease = await this.#ask(line, waiter, acquisition, options, foundNobody)
+        const lease = await this.#ask(line, waiter, acquisition, options, foundNobody, isInformed)
         if (lease !== null) return lease
       } else if (!waiter.isCancelled) {
         await line.asking
-        // What the line knows may be older than the question, and the store down by now.
-        if (line.tries === triesBefore) return await acquisition.attemptOnce()
+        if (!isInformed()) return await acquisition.attemptOnce()
       }
       if (this.#closed) throw new ClosedError('The LockService was closed while this acquire was waiting.')
       if (waiter.isCancelled || line.known === 'held' || line.known === null) return null
@@ -99,6 +101,7 @@ export class WaitingRoom {
     acquisition: Acquisition,
     { waitStepMs }: WaitOptions,
     plainFirst: boolean,
+    isInformed: () => boolean,
   ): Promise<Lease | null> {
     const { wakeUps } = this.#options
     let failures = 0
@@ -106,7 +109,7 @@ export class WaitingRoom {
     if (isListening) await this.#listen(waiter)
     try {
       // At least once, or there would be no telling whether it is held.
-      while (!waiter.isCancelled && !(waiter.isOver && line.known !== null)) {
+      while (!waiter.isCancelled && !(waiter.isOver && isInformed())) {
         waiter.listen()
         const attempt = await this.#try(line, acquisition, isListening ? announcedMs : 0)
         if (attempt.kind === 'granted') return attempt.lease
@@ -134,9 +137,10 @@ export class WaitingRoom {
   }
 
   #try(line: Line, acquisition: Acquisition, waitingMs: number): Promise<Attempt> {
+    const number = ++line.begun
     const asking = acquisition.attempt(waitingMs).then((attempt) => {
       line.asking = null
-      line.tries++
+      line.ended = number
       line.known = attempt.kind === 'unavailable' ? attempt.error : 'held'
       return attempt
     })
@@ -158,7 +162,7 @@ export class WaitingRoom {
   #lineOf(key: string): Line {
     let line = this.#lines.get(key)
     if (line === undefined)
-      this.#lines.set(key, (line = { waiters: [], asking: null, known: null, tries: 0 }))
+      this.#lines.set(key, (line = { waiters: [], asking: null, known: null, begun: 0, ended: 0 }))
     return line
   }
 

@@ -108,7 +108,7 @@ export class WakeUps {
     const taken = opening.then(async (channel) => {
       subscription.channel = channel
       // It was given up while it was being opened.
-      if (subscription !== this.#subscription) await channel.close()
+      if (subscription !== this.#subscription) await channel.close().catch(() => {})
       return channel
     })
     const { over } = subscription
@@ -176,7 +176,7 @@ export class WakeUps {
     this.#subscription = undefined
     this.#live = false
     subscription?.giveUp()
-    await subscription?.channel?.close()
+    await subscription?.channel?.close().catch(() => {})
   }
 
   /** One timer at a time: for the next probe, for opening again, or for closing. */

@@ -102,6 +102,61 @@ describe('an answer', () => {
   })
 })
 
+describe('callers that ask for one key at once and will not wait', () => {
+  it('are answered by one try: one has the key, the others are told that it is held', async () => {
+    const { locks } = world().worker()
+    const leases = await world().until(Promise.all(Array.from({ length: 1_000 }, () => locks.acquire('job'))))
+    expect(leases.filter((lease) => lease !== null)).toHaveLength(1)
+    expect(world().driver.count('acquire')).toBe(1)
+  })
+
+  it('are answered within the request timeout however many they are, by a slow store', async () => {
+    const { locks } = world().worker({ requestTimeout: '2s' })
+    world().driver.always('acquire', delay(world().time, 50, 50))
+    for (let round = 0; round < 100; round++) {
+      for (let index = 0; index < 10; index++) void locks.acquire('job').then((lease) => lease?.release())
+      await world().time.advance(10)
+    }
+    expect(world().driver.count('acquire')).toBeLessThanOrEqual(15)
+    expect(await world().until(locks.acquire('job', { wait: '1s' }))).not.toBeNull()
+  })
+
+  it('share an error as well, and each is asked for anew afterwards', async () => {
+    const { locks } = world().worker()
+    world().driver.plan('acquire', fail('not-sent'))
+    const outcomes = await world().until(Promise.allSettled([1, 2, 3].map(() => locks.acquire('job'))))
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    expect(await world().until(locks.acquire('job'))).not.toBeNull()
+  })
+
+  it('are never told "held" by a try that was sent before they asked', async () => {
+    const { locks, hold } = world().worker()
+    const lease = await hold('job')
+    const slow = gate()
+    world().driver.plan('acquire', slow.after)
+    const early = locks.acquire('job')
+    await rest()
+    // The store has said "held"; the answer travels. Meanwhile the key is released, and somebody asks.
+    await world().until(lease.release())
+    const late = locks.acquire('job')
+    slow.letGo()
+    expect(await world().until(early)).toBeNull()
+    expect(await world().until(late)).not.toBeNull()
+  })
+
+  it('are not held up by one among them that is cancelled', async () => {
+    const { locks } = world().worker()
+    const controller = new AbortController()
+    const cancelled = locks.acquire('job', { signal: controller.signal }).catch(() => 'cancelled')
+    const other = locks.acquire('job')
+    controller.abort()
+    expect(await cancelled).toBe('cancelled')
+    expect(await world().until(other)).toBeNull()
+    await world().time.advance(10)
+    expect(await world().until(locks.acquire('job'))).not.toBeNull()
+  })
+})
+
 describe('a record that is locked elsewhere this instant', () => {
   it('is asked about again, and is neither held nor free meanwhile', async () => {
     const { locks } = world().worker()

@@ -171,6 +171,30 @@ describe('close', () => {
 })
 
 describe('records of released keys', () => {
+  it('go as fast as they come: nothing piles up', async () => {
+    const { locks } = world().worker({ retention: '10s' })
+    for (let second = 0; second < 60; second++) {
+      const leases = await world().until(
+        Promise.all(Array.from({ length: 500 }, (_, index) => locks.acquire(`once ${second} ${index}`))),
+      )
+      await world().until(Promise.all(leases.map(async (lease) => lease?.release())))
+      await world().time.advance(1_000)
+    }
+    let purged = 0
+    world().driver.always('purge', async (pass) => {
+      const count = (await pass()) as number
+      purged += count
+      return count
+    })
+    await world().time.advance(30_000)
+    const last = await world().until(locks.acquire('last'))
+    await world().until(Promise.resolve(last?.release()))
+    await world().time.advance(1)
+    // What was left is at most what came within a retention and a purge interval.
+    expect(purged).toBeGreaterThan(0)
+    expect(purged).toBeLessThanOrEqual(500 * 25)
+  })
+
   it('are forgotten now and then while keys are being released, and not after the close', async () => {
     const { locks, hold } = world().worker({ retention: '30s' })
     for (let second = 0; second < 120; second++) {

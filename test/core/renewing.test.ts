@@ -83,6 +83,9 @@ describe('a renewal that fails', () => {
     ['by not answering, although it was applied', loseAnswer],
     ['with an error that is no fault of a driver', () => Promise.reject(new Error('ECONNRESET'))],
     ['for this item only', answer({ outcome: 'failed', error: new Error('odd') })],
+    ['with an answer that is none', () => Promise.resolve([undefined])],
+    ['with no list of answers', () => Promise.resolve(undefined)],
+    ['with an answer that nobody knows', answer({ outcome: 'maybe' })],
   ])('once, %s, is tried again and the lease is kept (N17, N20, M13)', async (_how, treatment) => {
     const { hold } = world().worker({ ttl: '3s' })
     const lease = await hold('job')
