@@ -1,4 +1,5 @@
 import type { ScanPage, ScanRequest } from '../driver/lock-driver.ts'
+import { AbortListeners } from './abort-listeners.ts'
 import { Acquisition, type AcquisitionDesk } from './acquisition.ts'
 import { heldInChain, runInside } from './ambient.ts'
 import { publish } from './channels.ts'
@@ -83,6 +84,7 @@ export class LockService {
   readonly #desk: AcquisitionDesk
   readonly #abandonments: Abandonments
   readonly #wakeUps: WakeUps
+  readonly #abortListeners = new AbortListeners()
   readonly #room: WaitingRoom
   readonly #held = new Set<Lease>()
   /** Set from the first {@link close} on. */
@@ -104,7 +106,12 @@ export class LockService {
       requestTimeoutMs,
       onWake: (key) => this.#room.wake(key),
     })
-    this.#room = new WaitingRoom({ clock, random, wakeUps: this.#wakeUps })
+    this.#room = new WaitingRoom({
+      clock,
+      random,
+      wakeUps: this.#wakeUps,
+      abortListeners: this.#abortListeners,
+    })
     this.#desk = {
       context: this.#context,
       fences: new FenceLedger(),
@@ -324,7 +331,7 @@ export class LockService {
   #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
     const acquiring = this.#context.pending.track(this.#acquireWithin(key, storedKey, options))
     const { signal } = options
-    return signal === null ? acquiring : untilAborted(signal, acquiring, (lease) => lease?.release())
+    return signal === null ? acquiring : this.#untilAborted(signal, acquiring)
   }
 
   async #acquireWithin(
@@ -343,6 +350,28 @@ export class LockService {
     } finally {
       if (lease === null) acquisition.abandon()
     }
+  }
+
+  /** Rejects with the signal's reason at once when it aborts; a lease that arrives later is given back. */
+  #untilAborted(signal: AbortSignal, acquiring: Promise<Lease | null>): Promise<Lease | null> {
+    return new Promise((resolve, reject) => {
+      const stopListening = this.#abortListeners.add(signal, () => {
+        reject(signal.reason as Error)
+        acquiring.then(
+          (lease) => lease?.release(),
+          () => {},
+        )
+      })
+      // In the same step as the outcome: an abort right after it must not give back what the caller has got.
+      const settle = (how: () => void): void => {
+        stopListening()
+        how()
+      }
+      acquiring.then(
+        (lease) => settle(() => resolve(lease)),
+        (error: unknown) => settle(() => reject(error)),
+      )
+    })
   }
 
   /** A lease that was granted while the service closed is given back. */
@@ -385,28 +414,4 @@ export class LockService {
       throw new ClosedError('This LockService was closed. Make a new one, or close it after its last use.')
     }
   }
-}
-
-/** Rejects with the signal's reason at once when it aborts; what arrives later is handed to `discard`. */
-function untilAborted<Value>(
-  signal: AbortSignal,
-  promise: Promise<Value>,
-  discard: (value: Value) => unknown,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(signal.reason as Error)
-      promise.then(discard, () => {})
-    }
-    // In the same step as the outcome: an abort right after it must not discard what the caller has got.
-    const settle = (how: () => void): void => {
-      signal.removeEventListener('abort', onAbort)
-      how()
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(
-      (value) => settle(() => resolve(value)),
-      (error: unknown) => settle(() => reject(error)),
-    )
-  })
 }

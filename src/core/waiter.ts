@@ -1,3 +1,4 @@
+import type { AbortListeners } from './abort-listeners.ts'
 import type { Clock, Timer } from './clock.ts'
 
 /** One waiting call: its end, and its sleep that can be cut short. */
@@ -5,22 +6,21 @@ export class Waiter {
   /** Resolves when the wait ends, for whatever reason. */
   readonly over: Promise<void>
   readonly #clock: Clock
-  readonly #signal: AbortSignal | null
   readonly #endTimer: Timer | undefined
-  readonly #onAbort = (): void => this.cancel()
+  readonly #stopListening: (() => void) | undefined
   #isOver = false
   #isCancelled = false
   #isWoken = false
   #resolveOver: () => void = () => {}
   #endSleep: (() => void) | undefined
 
-  constructor(clock: Clock, waitMs: number, signal: AbortSignal | null) {
+  constructor(clock: Clock, waitMs: number, signal: AbortSignal | null, listeners: AbortListeners) {
     this.#clock = clock
-    this.#signal = signal
     this.over = new Promise((resolve) => (this.#resolveOver = resolve))
     if (waitMs !== Infinity) this.#endTimer = clock.setTimer(waitMs, () => this.#end(), { keepAlive: true })
-    if (signal?.aborted === true) this.cancel()
-    signal?.addEventListener('abort', this.#onAbort)
+    if (signal === null) return
+    if (signal.aborted) this.cancel()
+    else this.#stopListening = listeners.add(signal, () => this.cancel())
   }
 
   /** The time is up, or it was cancelled. */
@@ -62,7 +62,7 @@ export class Waiter {
 
   leave(): void {
     this.#endTimer?.cancel()
-    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#stopListening?.()
   }
 
   #end(): void {

@@ -1,3 +1,4 @@
+import type { AbortListeners } from './abort-listeners.ts'
 import type { Acquisition, Attempt } from './acquisition.ts'
 import type { Clock } from './clock.ts'
 import { ClosedError, type LeaseholdError } from './errors.ts'
@@ -9,6 +10,7 @@ export interface WaitingRoomOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly wakeUps: WakeUps
+  readonly abortListeners: AbortListeners
 }
 
 export interface WaitOptions {
@@ -63,8 +65,9 @@ export class WaitingRoom {
    * @throws LeaseholdError if it ended with the store not answering; ClosedError
    */
   async wait(key: string, acquisition: Acquisition, options: WaitOptions): Promise<Lease | null> {
+    const { clock, abortListeners } = this.#options
     const line = this.#lineOf(key)
-    const waiter = new Waiter(this.#options.clock, options.waitMs, options.signal)
+    const waiter = new Waiter(clock, options.waitMs, options.signal, abortListeners)
     line.waiters.push(waiter)
     const { begun } = line
     // What the line knows may be older than the question, and the store down or the key free by now.

@@ -391,7 +391,7 @@ describe('an acquire that is cancelled', () => {
     }
   })
 
-  it('while it waits rejects at once, and is not in the way of others', async () => {
+  it('while it waits rejects at once, and is not in the way of others (M10)', async () => {
     const [one, other] = [world().worker(), world().worker()]
     const lease = await one.hold('job')
     const controller = new AbortController()
@@ -411,6 +411,25 @@ describe('an acquire that is cancelled', () => {
     controller.abort(reason)
     await world().time.advance(60_000)
     expect(lease?.isHeld()).toBe(true)
+  })
+
+  it('a hundred times with one signal causes no warning of a leak', async () => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    const [one, other] = [world().worker(), world().worker()]
+    await one.hold('job')
+    const controller = new AbortController()
+    const { signal } = controller
+    const waits = Array.from({ length: 100 }, () =>
+      other.locks.acquire('job', { wait: '10s', signal }).catch(() => null),
+    )
+    await world().time.advance(100)
+    controller.abort(reason)
+    await Promise.all(waits)
+    await rest()
+    process.off('warning', onWarning)
+    expect(warnings).toEqual([])
   })
 
   it('leaves no listener on a signal that lives long', async () => {

@@ -114,7 +114,7 @@ describe('extend', () => {
 })
 
 describe('the maximum lifetime', () => {
-  it('ends a lease however healthy its heartbeat: work that never ends does not hold it for ever (N63, N58)', async () => {
+  it('ends a lease however healthy its heartbeat: work that never ends does not hold it for ever (N58, N63, M39)', async () => {
     const [one, other] = [world().worker({ ttl: '2s', maxLifetime: '10s' }), world().worker()]
     const told: unknown[] = []
     const off = onEvent('leasehold:max-lifetime', (event) => told.push(event))

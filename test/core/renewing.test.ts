@@ -231,6 +231,30 @@ describe('a renewal that fails', () => {
 })
 
 describe('a lost lease', () => {
+  it.each([true, false])(
+    'whose record was deleted is known before the lease would have ended, heartbeat or not: %s (N3)',
+    async (heartbeat) => {
+      const [one, other] = [world().worker(), world().worker()]
+      const lease = await one.hold('job', { ttl: '1.5s', heartbeat })
+      let abortedAt = NaN
+      lease.signal.addEventListener('abort', () => (abortedAt = world().time.now))
+      await world().until(other.locks.forceRelease('job', { immediate: true }))
+      await world().time.advance(2_000)
+      expect(abortedAt).toBeLessThan(1_500 - 15)
+    },
+  )
+
+  it('is told apart by its fence: a late write of the old holder is refused (M9)', async () => {
+    const [one, other] = [world().worker({ ttl: '1s' }), world().worker()]
+    const stale = await one.hold('job')
+    world().driver.always('refresh', hang)
+    const successor = await world().until(other.locks.acquire('job', { wait: '10s' }))
+    let newest = 0
+    const write = (fence: number) => fence >= newest && (newest = fence) > 0
+    expect(write(successor?.fence ?? NaN)).toBe(true)
+    expect(write(stale.fence)).toBe(false)
+  })
+
   it('is never renewed back into being: the store forgets it, and the refresh finds nothing (N21, M7)', async () => {
     const [one, other] = [world().worker({ ttl: '1s' }), world().worker()]
     const lease = await one.hold('job')
