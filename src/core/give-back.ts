@@ -1,3 +1,5 @@
+import type { ReleaseAnswer } from '../driver/lock-driver.ts'
+import type { Answered } from './batcher.ts'
 import { sleep, type Timer } from './clock.ts'
 import type { ServiceContext } from './service-context.ts'
 
@@ -10,7 +12,12 @@ import type { ServiceContext } from './service-context.ts'
  */
 export type ReleaseOutcome = 'released' | 'already-lost' | 'unknown'
 
-/** Releases a key held under a token. Settles within the timeout; never throws. Sends nothing once the service is closed. */
+/**
+ * Releases a key held under a token. Settles within the timeout; never throws. Sends nothing once the service is closed.
+ *
+ * A call that was given up while it was in the air may not have reached the store, or have found the record locked: when
+ * it has ended, the key is released again in the background, so that it does not stay closed for a ttl.
+ */
 export function giveBack(
   context: ServiceContext,
   key: string,
@@ -18,7 +25,19 @@ export function giveBack(
   timeoutMs: number = context.options.requestTimeoutMs,
 ): Promise<ReleaseOutcome> {
   if (context.isClosed) return Promise.resolve('unknown')
-  return context.pending.track(releaseWithin(context, key, token, timeoutMs))
+  const release = releaseWithin(context, key, token, timeoutMs)
+  void release.then(async ({ inAir }) => {
+    const late = await inAir
+    if (inAir === null || context.pending.isWindingUp || isFinal(late?.answer)) return
+    void giveBack(context, key, token, timeoutMs)
+  })
+  return context.pending.track(release.then(({ outcome }) => outcome))
+}
+
+interface Release {
+  readonly outcome: ReleaseOutcome
+  /** The call that was in the air when the time was over, if there was one. */
+  readonly inAir: Promise<Answered<ReleaseAnswer> | null> | null
 }
 
 async function releaseWithin(
@@ -26,24 +45,31 @@ async function releaseWithin(
   key: string,
   token: string,
   timeoutMs: number,
-): Promise<ReleaseOutcome> {
+): Promise<Release> {
   const { clock } = context.options
   const giveUpAt = clock.monotonic() + timeoutMs
+  let inAir: Release['inAir'] = null
   let busy = 0
   for (let attempt = 1; ; attempt++) {
     const leftMs = Math.ceil(giveUpAt - clock.monotonic())
-    if (leftMs <= 0) return 'unknown'
+    if (leftMs <= 0) return { outcome: 'unknown', inAir }
     const lockedRows = busy === 0 ? 'skip' : 'wait'
     const sent = await context.releases.submit({ key, token }, { timeoutMs: leftMs, attempt, lockedRows })
     if (sent.kind === 'answered') {
-      if (sent.answer.outcome === 'released') return 'released'
-      if (sent.answer.outcome === 'lost') return 'already-lost'
+      if (sent.answer.outcome === 'released') return { outcome: 'released', inAir: null }
+      if (sent.answer.outcome === 'lost') return { outcome: 'already-lost', inAir: null }
       if (sent.answer.outcome === 'busy' && ++busy === 1) continue
     } else if (sent.fault.kind === 'unusable' || sent.fault.kind === 'bad-item') {
-      return 'unknown'
+      return { outcome: 'unknown', inAir: null }
+    } else if (sent.fault.kind === 'unknown' && clock.monotonic() >= giveUpAt) {
+      inAir = sent.settled
     }
     await sleep(clock, Math.min(200, 10 * 2 ** attempt, Math.max(0, giveUpAt - clock.monotonic())))
   }
+}
+
+function isFinal(answer: ReleaseAnswer | undefined): boolean {
+  return answer?.outcome === 'released' || answer?.outcome === 'lost'
 }
 
 /**

@@ -317,6 +317,7 @@ export class LockService {
 
   async #close(): Promise<void> {
     const { dependents, pending } = this.#context
+    pending.windUp()
     await dependents.close()
     this.#room.close()
     const leases = [...this.#held]
