@@ -66,13 +66,14 @@ export class PostgresStore {
     }
   }
 
-  /** One look for all calls that come meanwhile; a repeated call, though, does not wait for one that may hang. */
+  /** One look for all calls of one turn. Later ones look for themselves: this one may hang, and they would with it. */
   #prepare(attempt: number): Promise<void> {
     if (this.#preparing !== undefined && attempt === 1) return this.#preparing
-    const preparing = this.#findOrMakeTables().finally(() => {
+    const preparing = this.#findOrMakeTables()
+    this.#preparing = preparing
+    process.nextTick(() => {
       if (this.#preparing === preparing) this.#preparing = undefined
     })
-    this.#preparing = preparing
     return preparing
   }
 

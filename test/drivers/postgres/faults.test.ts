@@ -169,7 +169,7 @@ describe.skipIf(!(await isAvailable('postgres')))('a call that fails', () => {
     expect(fault.cause).toMatchObject({ code: '22021' })
   })
 
-  it('with another try does not stand behind a first look for the tables that hangs', async () => {
+  it('does not stand behind another’s first look for the tables that hangs', async () => {
     await using proxy = await startFaultProxy(database.url)
     await proxy.set('blackhole')
     const hanging = new pg.Pool({ connectionString: proxy.url })
@@ -180,7 +180,8 @@ describe.skipIf(!(await isAvailable('postgres')))('a call that fails', () => {
     }
     const { tasks } = postgresDriver(client).open(namespace)
     const first = tasks.poll(call).catch(() => 'failed')
-    expect(await tasks.poll({ ...call, attempt: 2 })).toMatchObject({ version: expect.any(Number) })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await tasks.poll(call)).toMatchObject({ version: expect.any(Number) })
     proxy.resetAll()
     expect(await first).toBe('failed')
     await hanging.end()
