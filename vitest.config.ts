@@ -19,7 +19,7 @@ export default defineConfig({
     pool: 'forks',
     // Most tests wait for a store or a timer: a small machine runs two files at a time as well.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    testTimeout: 20_000,
+    testTimeout: 60_000,
     hookTimeout: 30_000,
     restoreMocks: true,
     unstubEnvs: true,

@@ -39,8 +39,6 @@ export const answer =
   (_pass, { verb, items }) =>
     Promise.resolve(verb === 'revoke' ? one : items.map(() => one))
 
-export const pass: Treatment = (on) => on()
-
 /** Holds a call until it is let go. */
 export interface Gate {
   /** Carried out only when it is let go. */

@@ -13,7 +13,7 @@ type Call = <Name extends keyof WorkerAbilities>(
 ) => ReturnType<WorkerAbilities[Name]>
 
 /** What a worker answered an order with, when that failed. */
-export class WorkerError extends Error {
+class WorkerError extends Error {
   readonly code: string
 
   constructor({ code, message }: { code: string; message: string }) {
