@@ -44,19 +44,21 @@ export class Link {
           ...session,
           close: () => session.close(),
           locks: this.#locks(session.locks, listener),
-          listen: (noticeListener) =>
-            this.#send(async () => {
-              const channel = await session.listen?.({
-                onDeaf: (error) => noticeListener.onDeaf(error),
-                onNotice: (notice) => {
-                  // A message may be lost, and takes its time.
-                  if (this.isCut || (!this.isHealed && this.#random.next() < 0.1)) return
-                  void this.#arrive(this.#random.integer(20)).then(() => noticeListener.onNotice(notice))
-                },
-              })
-              if (channel === undefined) throw new DriverFault('unusable', 'No push.')
-              return { probe: () => this.#send(() => channel.probe()), close: () => channel.close() }
-            }),
+          listen: inner.abilities.push
+            ? (noticeListener) =>
+                this.#send(async () => {
+                  const channel = await session.listen?.({
+                    onDeaf: (error) => noticeListener.onDeaf(error),
+                    onNotice: (notice) => {
+                      // A message may be lost, and takes its time.
+                      if (this.isCut || (!this.isHealed && this.#random.next() < 0.1)) return
+                      void this.#arrive(this.#random.integer(20)).then(() => noticeListener.onNotice(notice))
+                    },
+                  })
+                  if (channel === undefined) throw new DriverFault('unusable', 'No push.')
+                  return { probe: () => this.#send(() => channel.probe()), close: () => channel.close() }
+                })
+            : undefined,
         }
       },
     }

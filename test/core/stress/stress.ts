@@ -78,7 +78,9 @@ class Stress {
 
   constructor(seed: number, Service: ServiceClass) {
     this.#random = seededRandom(seed)
-    const store = memoryDriver({ store: `stress ${seed} ${Math.random()}`, now: this.#time.storeNow })
+    const memory = memoryDriver({ store: `stress ${seed} ${Math.random()}`, now: this.#time.storeNow })
+    const [push, maxBatch] = [this.#random.next() < 0.7, this.#random.pick([1, 2, 1_000])]
+    const store = { ...memory, abilities: { ...memory.abilities, push, maxBatch } }
     for (let index = 0; index < 4; index++) {
       const name = `n${index}`
       const clock = this.#time.worker(this.#random.integer(20_000) - 10_000)
