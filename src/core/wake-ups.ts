@@ -102,6 +102,7 @@ export class WakeUps {
         if (subscription !== this.#subscription) return
         this.#heardAt = clock.monotonic()
         if (notice.kind === 'released') onWake(notice.key)
+        if (notice.kind === 'missed') onWake(null)
       },
       onDeaf: (error) => this.#deaf(subscription, error),
     })

@@ -56,6 +56,8 @@ export type Notice =
   | { readonly kind: 'released'; readonly key: string }
   /** The namespace's control version went up: pause, resume, trigger, edits. */
   | { readonly kind: 'control'; readonly version: number }
+  /** The channel's connection was lost and is back: any notice may have been missed, so look at everything once. */
+  | { readonly kind: 'missed' }
 
 export interface NoticeListener {
   onNotice(notice: Notice): void

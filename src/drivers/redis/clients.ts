@@ -32,6 +32,8 @@ export interface RedisConnection {
 
 export interface ChannelListener {
   onMessage(message: string): void
+  /** The connection was lost, and the subscription holds on another one now. */
+  onBack(): void
   /** The connection ended and will not come back. */
   onEnd(error: unknown): void
 }

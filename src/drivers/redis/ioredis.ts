@@ -101,10 +101,13 @@ class IoRedisConnection implements RedisConnection {
       { leaseholdChannel: channel },
     )
     const onReady = () => {
-      client.subscribe(channel).catch((error: unknown) => {
-        // Otherwise the connection was lost again, and there will be another time.
-        if (client.status === 'ready') listener.onEnd(error)
-      })
+      client.subscribe(channel).then(
+        () => listener.onBack(),
+        (error: unknown) => {
+          // Otherwise the connection was lost again, and there will be another time.
+          if (client.status === 'ready') listener.onEnd(error)
+        },
+      )
     }
     const onEnd = () => listener.onEnd(new Error('The connection of the subscription was ended.'))
     const isOwn = this.#isOwn
@@ -121,7 +124,7 @@ class IoRedisConnection implements RedisConnection {
       detach()
       throw error
     }
-    if (isOwn) client.on('ready', onReady)
+    client.on('ready', onReady)
     return {
       async end() {
         detach()

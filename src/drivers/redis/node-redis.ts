@@ -87,11 +87,14 @@ class NodeRedisConnection implements RedisConnection {
       if (!client.isOpen) listener.onEnd(error)
     }
     const onEnd = () => listener.onEnd(new Error('The connection of the subscription was ended.'))
+    // It says so when it has subscribed again.
+    const onReady = () => listener.onBack()
     client.on('error', onError)
     client.on('end', onEnd)
     const detach = () => {
       client.off('error', onError)
       client.off('end', onEnd)
+      client.off('ready', onReady)
     }
     try {
       await client.subscribe(channel, onMessage)
@@ -99,6 +102,7 @@ class NodeRedisConnection implements RedisConnection {
       detach()
       throw error
     }
+    client.on('ready', onReady)
     const isOwn = this.#isOwn
     return {
       async end() {

@@ -63,6 +63,10 @@ export class RedisNoticeChannel implements NoticeChannel, ChannelListener {
     if (notice !== null) this.#listener.onNotice(notice)
   }
 
+  onBack(): void {
+    if (this.#closed === undefined && !this.#isDeaf) this.#listener.onNotice({ kind: 'missed' })
+  }
+
   onEnd(error: unknown): void {
     if (this.#closed !== undefined || this.#isDeaf) return
     this.#isDeaf = true
