@@ -51,7 +51,7 @@ export interface LeaseholdEvents {
     readonly reason: LossReason
     readonly heldMs: number
   }
-  /** A lease came to its maximum lifetime and is renewed no further; it will be lost within one ttl. */
+  /** A lease can be given no more time: it will end with its maximum lifetime, at most one ttl from now. */
   'leasehold:max-lifetime': KeyEvent & { readonly fence: number; readonly maxLifetimeMs: number }
   /** A push channel is deaf, or could not be had: waiters of this namespace poll until it is back. */
   'leasehold:deaf': { readonly namespace: string; readonly error: unknown }

@@ -23,7 +23,7 @@ export interface HoldOwner {
   onRenewalFailed(attempt: number, error: unknown): void
   /** Called once, right after the signal was aborted. */
   onLost(reason: LossReason): void
-  /** The next renewal is the last: it ends with the maximum lifetime. */
+  /** Renewals give it no more time: it ends with the maximum lifetime. Called once. */
   onLifetimeReached(): void
   /** The store passed on a request to stop. May come several times. */
   onStopRequested(reason: string): void
@@ -236,13 +236,10 @@ export class Hold implements Renewable, Trusted {
     return Math.max(0, leftMs)
   }
 
-  /** Short enough that a renewal which hangs can be tried again; in steps, so that renewals still share batches. */
+  /** Short enough that a renewal which hangs can be tried again before the deadline. */
   #renewalTimeout(): number {
     const { requestTimeoutMs } = this.#options
-    const wanted = Math.max(10, this.deadline.remainingMs / 3)
-    let timeoutMs = requestTimeoutMs
-    while (timeoutMs > wanted) timeoutMs /= 2
-    return Math.ceil(timeoutMs)
+    return Math.ceil(Math.min(requestTimeoutMs, Math.max(10, this.deadline.remainingMs / 3)))
   }
 
   #forget(): void {

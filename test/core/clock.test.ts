@@ -89,7 +89,7 @@ describe('the system clock, in real time', () => {
     await sleep(systemClock, 30)
     const after = momentOf(systemClock)
     expect(after.monotonic - before.monotonic).toBeGreaterThanOrEqual(29)
-    expect(Math.abs(after.monotonic - before.monotonic - (after.wall - before.wall))).toBeLessThan(5)
+    expect(Math.abs(after.monotonic - before.monotonic - (after.wall - before.wall))).toBeLessThan(500)
   })
 })
 

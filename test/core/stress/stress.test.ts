@@ -33,7 +33,7 @@ describe('it turns red where', () => {
     ['the deadline is counted from the answer', /G[13]: /],
     ['an older answer moves the deadline back', /G[13]: /],
     ['an answer after the loss brings the lease back', /G1: |left timers/],
-    ['busy is taken for held', /G7: /],
+    ['busy is taken for held', /G[17]: /],
     ['a store that is down is taken for a key that is held', /G7: /],
     ['a release throws where the store does not answer', /G8: /],
     ['the wall clock is not looked at', /G1: /],

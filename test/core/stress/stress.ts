@@ -181,7 +181,7 @@ class Stress {
     if (chance < 0.89) return this.#revoke(node, key)
     if (chance < 0.92) return this.#look(node, key)
     if (chance < 0.96) return this.#freeze(node)
-    if (chance < 0.98) return this.#stepWall(node)
+    if (chance < 0.985) return this.#stepWall(node)
     node.link.downUntil = this.#time.now + random.integer(2_000)
     this.#note(`${node.name} is cut off until ${node.link.downUntil}`)
   }
@@ -309,7 +309,7 @@ class Stress {
   }
 
   #stepWall(node: Node): void {
-    if (node.isPortable) return
+    if (node.isPortable) return this.#freeze(node)
     const byMs =
       (this.#random.next() < 0.5 ? -1 : 1) * this.#random.integer(this.#random.pick([20, 2_000, 100_000]))
     this.#note(`${node.name} has its wall clock set by ${byMs} ms`)
