@@ -50,8 +50,6 @@ export function isLeaseOf(lease: Lease, service: ResolvedLockServiceOptions, sto
 export class Lease {
   /** The key, as it was acquired. */
   readonly key: string
-  /** The ownership secret of this acquisition. Whoever has it can release the lease: don't log it. */
-  readonly token: string
   /** The fencing token: a safe integer, greater than that of every earlier grant of this key. */
   readonly fence: number
   readonly #grant: LeaseGrant
@@ -76,7 +74,6 @@ export class Lease {
   constructor(grant: LeaseGrant) {
     const { context, options } = grant
     this.key = grant.key
-    this.token = grant.token
     this.fence = grant.fence
     this.#grant = grant
     this.#hold = new Hold({
@@ -92,6 +89,14 @@ export class Lease {
       maxLifetimeMs: options.maxLifetimeMs,
       requestTimeoutMs: options.requestTimeoutMs,
     })
+  }
+
+  /**
+   * The ownership secret of this acquisition. Whoever has it can release the lease: don't log it. (It is no property of
+   * the object itself, so that logging a lease does not.)
+   */
+  get token(): string {
+    return this.#grant.token
   }
 
   /**

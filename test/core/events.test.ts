@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import { inspect } from 'node:util'
 import { type LeaseholdEventName, onEvent } from 'leasehold'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { publish } from '../../src/core/channels.ts'
@@ -197,6 +198,16 @@ describe('the channels', () => {
 })
 
 describe('a token', () => {
+  it('is not shown where a lease is logged', async () => {
+    const { hold } = world().worker()
+    const lease = await hold('job')
+    expect(lease.token).toMatch(/^[\w-]{24}$/)
+    for (const text of [inspect(lease, { depth: 10 }), JSON.stringify(lease), JSON.stringify({ ...lease })]) {
+      expect(text).toContain('job')
+      expect(text).not.toContain(lease.token)
+    }
+  })
+
   it('appears in no error, and in nothing that operators see', async () => {
     const [one, other] = [world().worker({ ttl: '1s' }), world().worker()]
     const lease = await one.hold('job', { label: 'import' })
