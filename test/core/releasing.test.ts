@@ -159,6 +159,28 @@ describe('a release', () => {
     expect(world().driver.count('release')).toBe(1)
   })
 
+  it('that was given up in the air, and came to nothing, is made again when the call has ended', async () => {
+    const [one, other] = [world().worker({ requestTimeout: '1s' }), world().worker()]
+    const lease = await one.hold('job', { ttl: '1h' })
+    world().driver.plan('release', async () => {
+      await world().time.sleep(3_000)
+      throw new Error('ETIMEDOUT')
+    })
+    expect(await world().until(lease.release())).toBe('unknown')
+    expect(await world().until(other.locks.acquire('job'))).toBeNull()
+    await world().time.advance(2_100)
+    expect(await world().until(other.locks.acquire('job'))).not.toBeNull()
+  })
+
+  it('that was given up in the air, and was carried out, is not made again', async () => {
+    const { hold } = world().worker({ requestTimeout: '1s' })
+    const lease = await hold('job', { ttl: '1h' })
+    world().driver.plan('release', delay(world().time, 500, 2_500))
+    expect(await world().until(lease.release())).toBe('unknown')
+    await world().time.advance(60_000)
+    expect(world().driver.count('release')).toBe(1)
+  })
+
   it('while a renewal is in the air is not undone by it', async () => {
     const [one, other] = [world().worker({ ttl: '3s' }), world().worker()]
     const lease = await one.hold('job')

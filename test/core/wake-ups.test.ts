@@ -99,6 +99,9 @@ describe('the push channel', () => {
     line(0).listener.onNotice({ kind: 'released', key: 'a' })
     line(0).listener.onNotice({ kind: 'control', version: 3 })
     expect(wakes).toEqual([null, 'a'])
+    // Its connection was away: anything may have been released.
+    line(0).listener.onNotice({ kind: 'missed' })
+    expect(wakes).toEqual([null, 'a', null])
   })
 
   it('is closed soon after the last waiter left, and not while one is there', async () => {
