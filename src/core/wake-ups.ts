@@ -79,7 +79,8 @@ export class WakeUps {
     this.#closed = true
     this.#setTimer(null)
     const { clock, requestTimeoutMs } = this.#options
-    if (this.#subscription !== undefined) {
+    // What is not open yet would be opened afterwards.
+    if (this.#subscription !== undefined && this.#subscription.channel === undefined) {
       await withinTime(this.#subscription.ready, requestTimeoutMs, clock).catch(() => {})
     }
     await this.#shut()
