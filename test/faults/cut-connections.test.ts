@@ -111,6 +111,31 @@ for (const store of ['postgres', 'redis'] as const) {
   })
 }
 
+describe.skipIf(!(await isAvailable('postgres')))('postgres', () => {
+  test.each(['pg', 'postgres.js'] as const)(
+    'a statement whose connection is terminated while it waits is made again: %s (M32)',
+    async (client) => {
+      const url = await freshPostgresUrl()
+      const [admin, other] = [new pg.Client(url), new pg.Client(url)]
+      await Promise.all([admin.connect(), other.connect()])
+      onTestFinished(async () => void (await Promise.all([admin.end(), other.end()])))
+      const locks = await openService({ client, url })
+      const lease = (await locks.acquire('k'))!
+      await other.query('begin')
+      await other.query('select from leasehold_leases for update')
+      const releasing = lease.release()
+      const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      for (let times = 0; times < 3; times++) {
+        await expect.poll(async () => (await admin.query(terminate)).rowCount, { interval: 5 }).toBe(1)
+      }
+      await other.query('commit')
+      expect(await releasing).toBe('released')
+      expect(await locks.peek('k')).toBe(null)
+    },
+  )
+})
+
 describe.skipIf(!(await isAvailable('redis')))('redis that forgets its scripts', () => {
   test.each(['ioredis', 'node-redis'] as const)('keeps its leases: %s (N12)', async (client) => {
     await using server = await startRedis()
