@@ -41,17 +41,22 @@ export interface TaskDriver {
    * 2. the record has another fingerprint → `superseded`
    * 3. a run is under way with this very token → asked again: expiry re-armed (never back), same fence, the same
    *    `granted` or `takeover` (attempt > 1)
-   * 4. a run has lapsed: its row becomes `lost`. With `onCrash: 'retry'`, attempt < maxAttempts and not paused
-   *    → `takeover`: same slot, attempt + 1, new token, greater fence. Not paused, but retry is not asked for or
-   *    exhausted: the record is no longer running, and the next rules go on. Paused with a retry due: the lapsed run
-   *    is left as it is, and the next rules go on.
+   * 4. a run has lapsed:
+   *    - under this very token → it is left as it is, and the next rules go on. A claim that arrives twice, or is asked
+   *      again too late, uses up no attempt, and no token that has lost its lease gets one again.
+   *    - a retry is due: `onCrash: 'retry'`, attempt < maxAttempts, and the run was not asked to stop. While paused it is
+   *      left as it is, and the next rules go on. Otherwise its row becomes `lost` → `takeover`: same slot, attempt + 1,
+   *      new token, greater fence.
+   *    - no retry is due → its row becomes `lost`, the record is no longer running, and the next rules go on. The row of a
+   *      run that was asked to stop says so: reason `cancelled`, and the request as its error.
    * 5. slot > store now → `early`
    * 6. slot ≤ mark → `decided`
    * 7. after ≠ mark → `behind`
    * 8. paused → mark = slot, log row `skipped: paused` → `skipped`
    * 9. `decide` is `'miss'` → mark = slot, log row `missed` with `reason` → `skipped`
    * 10. a run is under way → `overlap: 'skip'`: mark = slot, log row `skipped: overlap` → `skipped`;
-   *     `overlap: 'queue'`: nothing changes → `held`
+   *     `overlap: 'queue'`: nothing changes → `held`. A lapsed run that was left as it is → `held` under either: the slot
+   *     is still to be had, under another token
    * 11. → `granted`: mark = slot, running slot = slot, attempt 1, new token, `fence = max(previous + 1, now in µs)`,
    *     log row `running`
    */
@@ -258,7 +263,10 @@ export interface RunRecord {
   /** 1 for the first run of a slot, more for retries after a crash, 0 for a slot that did not run. */
   readonly attempt: number
   readonly state: RunState
-  /** Why it did not run: `overlap`, `lock`, `paused`, `edited`, `late`, …; null for a run. */
+  /**
+   * Why it did not run: `overlap`, `lock`, `paused`, `edited`, `late`, …; `cancelled` for a run that was lost after it was
+   * asked to stop; null for any other run.
+   */
   readonly reason: string | null
   /** The mark before this row moved it; equal to `slot` on a takeover, which moves nothing. */
   readonly after: number
@@ -268,6 +276,7 @@ export interface RunRecord {
   readonly holder: string | null
   readonly startedAt: number
   readonly endedAt: number | null
+  /** What a run reported when it ended; for `cancelled`, who asked it to stop and why. */
   readonly error: string | null
   /** The outcome that a fenced-out run reported after it was lost. */
   readonly late: string | null

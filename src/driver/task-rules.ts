@@ -110,7 +110,9 @@ export function claimSlot(
   if (run.expiresAt > now) {
     return run.token === request.token ? rearmRun(row, run, request, now) : decideSlot(row, request, moment)
   }
-  const isRetryDue = request.onCrash === 'retry' && run.attempt < request.maxAttempts
+  // Who holds this token has lost its lease, or never knew that it had one: it gets none again.
+  if (run.token === request.token) return decideSlot(row, request, moment)
+  const isRetryDue = request.onCrash === 'retry' && run.attempt < request.maxAttempts && run.stop === null
   if (isRetryDue) {
     // The retry of a paused task stays due: it is taken up after the resume.
     return row.pausedBy === null ? takeOver(row, run, request, moment) : decideSlot(row, request, moment)
@@ -237,7 +239,7 @@ function raise(row: TaskRow, request: RegisterRequest, now: number): TaskStep<Re
   return { answer: { outcome: 'raised', ...stateOf(next, now) }, next, log, raisesVersion: true }
 }
 
-/** Rules 5 to 11 of a claim: no lapsed run is to be taken over first. */
+/** Rules 5 to 11 of a claim. A lapsed run that is still there was left as it is. */
 function decideSlot(row: TaskRow, request: ClaimRequest, moment: StoreMoment): TaskStep<ClaimAnswer> {
   const { now } = moment
   if (request.slot > now) return step({ outcome: 'early', ...stateOf(row, now) })
@@ -246,7 +248,8 @@ function decideSlot(row: TaskRow, request: ClaimRequest, moment: StoreMoment): T
   if (row.pausedBy !== null) return leaveOut(row, request, 'skipped', 'paused', now)
   if (request.decide === 'miss') return leaveOut(row, request, 'missed', request.reason, now)
   if (row.run === null) return grant(row, request, moment)
-  if (request.overlap === 'skip') return leaveOut(row, request, 'skipped', 'overlap', now)
+  const isUnderWay = row.run.expiresAt > now
+  if (isUnderWay && request.overlap === 'skip') return leaveOut(row, request, 'skipped', 'overlap', now)
   return step({ outcome: 'held', ...stateOf(row, now) })
 }
 
@@ -328,8 +331,9 @@ function undone(
 }
 
 function lostRun(run: RunRow, now: number): LogChange {
-  const { slot, attempt } = run
-  return { kind: 'end', slot, attempt, state: 'lost', reason: null, error: null, endedAt: now }
+  const { slot, attempt, stop } = run
+  const reason = stop === null ? null : 'cancelled'
+  return { kind: 'end', slot, attempt, state: 'lost', reason, error: stop, endedAt: now }
 }
 
 function granted(

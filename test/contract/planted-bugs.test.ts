@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type ContractStore, driverContract } from 'leasehold/testing'
 import { memorySubject, rawMemory } from './subjects/memory.ts'
+import { lapsedRunBugs } from './planted/lapsed-run-bugs.ts'
 import { leaseBugs } from './planted/lease-bugs.ts'
 import { operatorBugs } from './planted/operator-bugs.ts'
 import { pushBugs } from './planted/push-bugs.ts'
@@ -37,7 +38,7 @@ async function redOf(bug: Pick<PlantedBug, 'plant'>, names: readonly string[]): 
 }
 
 describe('the contract suite can fail', () => {
-  const bugs = [...leaseBugs, ...operatorBugs, ...pushBugs, ...taskBugs]
+  const bugs = [...leaseBugs, ...operatorBugs, ...pushBugs, ...taskBugs, ...lapsedRunBugs]
 
   it('has a name of its own for each planted bug', () => {
     expect(new Set(bugs.map(({ id }) => id)).size).toBe(bugs.length)

@@ -24,9 +24,10 @@ import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
  */
 export function claimSql({ tasks, runs }: TableNames, lockedRows: LockedRows): string {
   const mayChange = `l.fingerprint = r.fingerprint and (
-           (l.run_token is not null and (l.run_expires_at <= (select now from t) or l.run_token = r.token))
+           (l.run_token is not null and (l.run_expires_at <= (select now from t)) <> (l.run_token = r.token))
            or (r.slot <= (select ms from t) and r.slot > l.mark and r.after = l.mark
-               and not (l.run_token is not null and r.overlap = 'queue' and r.decide = 'run' and l.paused_by is null)))`
+               and not (l.run_token is not null and (r.overlap = 'queue' or l.run_token = r.token)
+                        and r.decide = 'run' and l.paused_by is null)))`
   const isAlive = '(l.run_token is not null and l.run_expires_at > (select now from t))'
   return `with r as materialized (
   select u.*, row_number() over (partition by u.task order by u.ord) as nth
@@ -61,20 +62,22 @@ x as materialized (
          (v.record).paused_by is not null as paused,
          (v.record).run_token is not null and (v.record).run_expires_at > t.now as is_alive,
          (v.record).run_token is not null and (v.record).run_expires_at <= t.now as is_lapsed,
-         v.on_crash = 'retry' and (v.record).run_attempt < v.max_attempts as is_retried
+         (v.record).run_token is not null and (v.record).run_token = v.token as is_own, (v.record).run_stop,
+         v.on_crash = 'retry' and (v.record).run_attempt < v.max_attempts and (v.record).run_stop is null as is_retried
     from v cross join t),
 d as materialized (
-  select x.*, x.is_lapsed and not x.is_retried as is_given_up,
+  select x.*, x.is_lapsed and not x.is_own and not x.is_retried as is_given_up,
          case when x.is_unknown then 'unknown'
               when x.may_change and not x.is_locked then 'busy'
               when (x.record).fingerprint <> x.fingerprint then 'superseded'
-              when x.is_alive and (x.record).run_token = x.token then 'rearmed'
-              when x.is_lapsed and x.is_retried and not x.paused then 'takeover'
+              when x.is_alive and x.is_own then 'rearmed'
+              when x.is_lapsed and not x.is_own and x.is_retried and not x.paused then 'takeover'
               when x.slot > t.ms then 'early'
               when x.slot <= x.mark then 'decided'
               when x.after <> x.mark then 'behind'
               when x.paused then 'paused'
               when x.decide = 'miss' then 'missed'
+              when x.is_lapsed and x.is_own then 'held'
               when not x.is_alive then 'granted'
               when x.overlap = 'skip' then 'overlap'
               else 'held' end as decision
@@ -114,10 +117,14 @@ upd as (
   returning l.task, l.run_slot, l.run_attempt, l.fence, l as record),
 over as materialized (
   select (select g.ctid from ${runs} g
-           where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt) as row_id
+           where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt) as row_id,
+         n.run_stop
     from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'),
 lost as (
-  update ${runs} g set state = 'lost', ended_at = t.now from over cross join t where g.ctid = over.row_id),
+  update ${runs} g
+     set state = 'lost', reason = case when over.run_stop is not null then 'cancelled' end, error = over.run_stop,
+         ended_at = t.now
+    from over cross join t where g.ctid = over.row_id),
 logged as (
   insert into ${runs} (${loggedColumns})
   select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now,

@@ -45,7 +45,8 @@ local function decide(record, log, claim)
   if claim.decide == 'miss' then return leave_out(record, log, claim, 'missed', claim.reason) end
   -- 10
   if record.running then
-    if claim.overlap == 'skip' then return leave_out(record, log, claim, 'skipped', 'overlap') end
+    local is_overlapped = record.expires > now_us and claim.overlap == 'skip'
+    if is_overlapped then return leave_out(record, log, claim, 'skipped', 'overlap') end
     return answer('held', record)
   end
   -- 11
@@ -79,14 +80,16 @@ local function apply(record, log, claim)
     return answer(record.attempt > 1 and 'takeover' or 'granted', record)
   end
   -- 4
-  if claim.on_crash == 'retry' and record.attempt < claim.most then
+  if record.token == claim.token then return decide(record, log, claim) end
+  if claim.on_crash == 'retry' and record.attempt < claim.most and not record.stopping then
     if record.paused then return decide(record, log, claim) end
     return take_over(record, log, claim)
   end
   local slot, attempt = record.slot, record.attempt
+  local reason, request = record.stopping and 'cancelled', record.stopping and record.stop
   end_run(record)
   save(claim.name, record)
-  log_end(log, slot, attempt, 'lost', false, false)
+  log_end(log, slot, attempt, 'lost', reason, request)
   record.changed = {}
   return decide(record, log, claim)
 end

@@ -1,5 +1,6 @@
 import type { ContractBehaviour } from '../contract-subject.ts'
 import { batching } from './batching.ts'
+import { cancelling } from './cancelling.ts'
 import { claiming } from './claiming.ts'
 import { completing } from './completing.ts'
 import { controlling } from './controlling.ts'
@@ -48,6 +49,7 @@ export function allBehaviours(seeds: readonly number[]): readonly ContractBehavi
     ...claiming,
     ...deciding,
     ...crashing,
+    ...cancelling,
     ...running,
     ...completing,
     ...controlling,

@@ -197,24 +197,84 @@ export const crashing: readonly ContractBehaviour[] = group('tasks: lapsed runs'
     assert.equal((await first.scheduled.row('task', run.slot, 1)).state, 'lost')
   })
 
-  it('a retry is not asked to stop because its predecessor was', async (stage) => {
-    const { first, second, briefMs } = stage
-    await first.scheduled.register('task')
-    const run = await first.scheduled.run('task', { ttlMs: briefMs * 3 })
-    const answer = await second.scheduled.control('task', 'cancel', { fence: run.fence })
-    await second.scheduled.waitForLapse('task')
-    const heir = await second.scheduled.takeOver('task')
-    const refreshed = await second.scheduled.refresh(heir)
-    assert.ok(refreshed.outcome === 'held')
-    assert.equal(refreshed.stop, null)
-    assert.ok(answer.outcome === 'applied' || answer.outcome === 'idle')
-  })
-
   it('a lapsed run of an edited task is taken over under the new schedule', async (stage) => {
     const { second } = stage
     const run = await lapsedRun(stage)
     await second.scheduled.register('task', { fingerprint: 'new' })
     const heir = await second.scheduled.takeOver('task', { fingerprint: 'new' })
+    assert.deepEqual([heir.slot, heir.attempt], [run.slot, 2])
+  })
+
+  it('a lapsed run is never taken over under its own token: a claim that arrives twice uses up no attempt', async (stage) => {
+    const { first, second } = stage
+    const run = await lapsedRun(stage)
+    const claim = { slot: run.slot, after: run.slot - 1, token: run.token, ...retry, maxAttempts: 2 }
+    for (let round = 0; round < 2; round++) {
+      const again = await first.scheduled.claim('task', claim)
+      assert.ok(again.outcome === 'decided', again.outcome)
+      assert.equal(again.running?.fence, run.fence, 'the lapsed run is left as it is')
+      assert.ok(again.running.remainingMs <= 0)
+    }
+    assert.equal((await first.scheduled.refresh(run)).outcome, 'lost', 'its holder gets no lease again')
+    assert.equal((await second.scheduled.row('task', run.slot, 1)).state, 'running')
+    const heir = await second.scheduled.takeOver('task', { maxAttempts: 2 })
+    assert.deepEqual([heir.slot, heir.attempt], [run.slot, 2])
+    assert.equal((await first.scheduled.row('task', run.slot, 1)).state, 'lost')
+  })
+
+  it('nor is a retry that lapsed, under the token that took it over', async (stage) => {
+    const { first, second, briefMs } = stage
+    const run = await lapsedRun(stage)
+    const heir = await second.scheduled.takeOver('task', { ttlMs: briefMs })
+    await second.scheduled.waitForLapse('task')
+    const claim = { slot: heir.mark, after: heir.mark, token: heir.token, ...retry }
+    assert.equal((await second.scheduled.claim('task', claim)).outcome, 'decided')
+    const next = await first.scheduled.takeOver('task', retry)
+    assert.deepEqual([next.slot, next.attempt], [run.slot, 3])
+  })
+
+  it('where a crash is to be skipped, a claim that arrives twice does not give the run up either', async (stage) => {
+    const { first, second } = stage
+    const run = await lapsedRun(stage)
+    const claim = { slot: run.slot, after: run.slot - 1, token: run.token }
+    assert.equal((await second.scheduled.claim('task', claim)).outcome, 'decided')
+    assert.equal(await first.scheduled.complete(run), 'completed')
+    assert.equal((await second.scheduled.row('task', run.slot, 1)).state, 'succeeded')
+  })
+
+  it('a slot that is claimed under the token of a lapsed run is held, and stays to be had under another', async (stage) => {
+    const { first, second } = stage
+    for (const overlap of ['skip', 'queue'] as const) {
+      for (const policy of [{ onCrash: 'skip' }, retry] as const) {
+        const task = `${overlap}-${policy.onCrash}`
+        const run = await lapsedRun(stage, task)
+        const [mark, slot] = await first.scheduled.slots(task, 1)
+        const claim = { slot, after: mark, overlap, ...policy }
+        const answer = await first.scheduled.claim(task, { ...claim, token: run.token })
+        assert.ok(answer.outcome === 'held', `${task}: ${answer.outcome}`)
+        assert.equal(answer.mark, mark, 'nothing is skipped for a run that nobody renews')
+        assert.equal(answer.running?.fence, run.fence)
+        const expected = policy.onCrash === 'skip' ? 'granted' : 'takeover'
+        assert.equal((await second.scheduled.claim(task, claim)).outcome, expected)
+        assert.equal((await first.scheduled.row(task, run.slot, 1)).state, 'lost')
+      }
+    }
+  })
+
+  it('slots that need no run are decided under the token of a lapsed run as well, and leave it', async (stage) => {
+    const { first, second } = stage
+    const run = await lapsedRun(stage)
+    const [mark, one, two] = (await first.scheduled.slots('task', 2)) as [number, number, number]
+    const own = { token: run.token, ...retry }
+    const missed = { slot: one, after: mark, decide: 'miss', reason: 'late', ...own } as const
+    const late = await first.scheduled.claim('task', missed)
+    assert.equal(late.outcome === 'skipped' && late.reason, 'late')
+    await second.scheduled.control('task', 'pause')
+    const paused = await first.scheduled.claim('task', { slot: two, after: one, ...own })
+    assert.equal(paused.outcome === 'skipped' && paused.reason, 'paused')
+    assert.deepEqual([paused.mark, paused.running?.fence], [two, run.fence])
+    await second.scheduled.control('task', 'resume')
+    const heir = await second.scheduled.takeOver('task')
     assert.deepEqual([heir.slot, heir.attempt], [run.slot, 2])
   })
 })

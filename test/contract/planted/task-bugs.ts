@@ -147,47 +147,6 @@ export const taskBugs: readonly PlantedBug[] = [
     }),
   },
   {
-    id: 'lapsed-run-dropped',
-    what: 'The next slot takes the place of a lapsed run that was to be retried.',
-    caughtBy: ['a lapsed run is taken over: same slot, next attempt, greater fence (M3, N48)'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        claim: (requests, call) =>
-          tasks.claim(
-            requests.map((request) => ({ ...request, onCrash: 'skip' })),
-            call,
-          ),
-      },
-    }),
-  },
-  {
-    id: 'retry-without-end',
-    what: 'A slot is retried more often than is allowed.',
-    caughtBy: ['a run is retried as often as is allowed, and not once more'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        claim: (requests, call) =>
-          tasks.claim(
-            requests.map((request) => ({ ...request, maxAttempts: request.maxAttempts + 1 })),
-            call,
-          ),
-      },
-    }),
-  },
-  {
-    id: 'lapse-without-a-row',
-    what: 'A lapsed run stays in the log as running for ever.',
-    caughtBy: ['the log of a takeover: the lapsed attempt is lost, the next is running'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        log: async (query, call) =>
-          (await tasks.log(query, call)).map((row) =>
-            row.state === 'lost' ? { ...row, state: 'running' } : row,
-          ),
-      },
-    }),
-  },
-  {
     id: 'complete-checks-the-expiry',
     what: 'A completion one moment after the lapse is refused although nobody took over.',
     caughtBy: [

@@ -187,8 +187,14 @@ class World {
     if (before !== null && request.fingerprint === before.fingerprint && request.slot <= before.mark) {
       expect(['decided', 'granted', 'takeover', 'early']).toContain(answer.outcome)
     }
+    const lapsed = before?.run && before.run.expiresAt <= this.now ? before.run : null
+    if (lapsed?.token === request.token) {
+      expect(['granted', 'takeover']).not.toContain(answer.outcome)
+      expect(this.row?.run).toEqual(lapsed)
+    }
     if (answer.outcome !== 'granted' && answer.outcome !== 'takeover') return
     const { slot, attempt, fence } = answer
+    if (attempt > 1 && lapsed !== null) expect(lapsed.stop).toBeNull()
     expect(slot).toBeLessThanOrEqual(this.now)
     const own = before?.run?.token === request.token && before.run.expiresAt > this.now ? before.run : null
     expect(this.row?.pausedBy === null || own !== null).toBe(true)
