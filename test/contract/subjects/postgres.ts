@@ -67,7 +67,7 @@ export function postgresSubject(kind: ClientKind): ContractSubject {
   }
 }
 
-function rawPostgres(operator: pg.Pool): RawStore {
+export function rawPostgres(operator: pg.Pool): RawStore {
   const query = async (text: string, values: readonly unknown[] = []) =>
     (await operator.query<Record<string, string>>(text, [...values])).rows
   const lock = async (text: string, values: readonly string[]) => {

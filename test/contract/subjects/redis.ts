@@ -69,7 +69,7 @@ async function connectionsCalled(operator: Redis, connectionName: string): Promi
 }
 
 /** The form of the records is written down here once more, so that the driver's own code is not taken at its word. */
-function rawRedis(operator: Redis): RawStore {
+export function rawRedis(operator: Redis): RawStore {
   const record = (namespace: string, kind: 'k' | 't', name: string): string =>
     `{leasehold:${namespace}}:${kind}:${name}`
   return {

@@ -4,9 +4,9 @@ import type { ClaimAnswer } from 'leasehold/driver'
 import { postgresDriver } from 'leasehold/postgres'
 import { startPostgres, type TestServer } from '../../support/servers.ts'
 import { isAvailable } from '../../support/stores.ts'
-import { asking, call, token } from './database.ts'
+import { asking, call } from './database.ts'
 
-// Asynchronous by default, and nobody writes to the disk for ten seconds unless a commit asks for it.
+// A crash itself is in planted/disk-checks.ts. Asynchronous by default, and nobody writes to the disk for ten seconds unless a commit asks for it.
 const config = {
   wal_writer_delay: '10s',
   synchronous_commit: 'off',
@@ -108,20 +108,6 @@ describe.skipIf(!(await isAvailable('postgres')))('where commits are asynchronou
     await locks.acquire([other], call)
     await locks.release([other], call)
     expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'local' }])
-    await client.end()
-  })
-
-  it('a renewal that was answered outlives a crash of the server', async () => {
-    let { locks } = await connect()
-    const lease = asking('survivor', { ttlMs: 2_000, token: token() })
-    await locks.acquire([lease], call)
-    expect(await locks.refresh([{ ...lease, ttlMs: 600_000 }], call)).toMatchObject([{ outcome: 'held' }])
-    await server.kill()
-    await server.restart()
-    ;({ locks } = await connect())
-    const [record] = await locks.peek(['survivor'], call)
-    expect(record?.remainingMs).toBeGreaterThan(500_000)
-    expect(await locks.acquire([asking('survivor')], call)).toMatchObject([{ outcome: 'held' }])
     await client.end()
   })
 })
