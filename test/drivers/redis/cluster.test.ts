@@ -2,24 +2,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Cluster as Cluster6 } from 'ioredis'
 import { Cluster as Cluster5 } from 'ioredis5'
 import { redisDriver } from 'leasehold/redis'
-import { freePort } from '../../../scripts/servers/free-port.mjs'
-import { startRedis, type TestServer } from '../../support/servers.ts'
+import type { TestServer } from '../../support/servers.ts'
 import { openIoRedis6, type OpenClient } from './clients.ts'
+import { startNode } from './cluster-node.ts'
 import { useAll } from './every-answer.ts'
 import { call, claimOf, eventually, faultOf, grant, registration, wanted } from './requests.ts'
-
-/** The bus would take a port 10,000 higher, which is not always there. */
-async function startNode(): Promise<{ readonly server: TestServer; readonly busPort: number }> {
-  const busPort = await freePort()
-  const server = await startRedis({
-    config: {
-      'cluster-enabled': 'yes',
-      'cluster-config-file': 'nodes.conf',
-      'cluster-port': String(busPort),
-    },
-  })
-  return { server, busPort }
-}
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {
