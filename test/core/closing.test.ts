@@ -152,6 +152,24 @@ describe('close', () => {
     expect(world().time.timers(clock)).toEqual([])
   })
 
+  it('does not begin anew what was given up in the air', async () => {
+    const { locks, hold } = world().worker({ requestTimeout: '1s' })
+    const lease = await hold('job')
+    world().driver.always('release', async () => {
+      await world().time.sleep(1_500)
+      throw new Error('ETIMEDOUT')
+    })
+    await world().until(lease.release())
+    await world().until((await hold('other')).release())
+    const startedAt = world().time.now
+    await world().time.advance(100)
+    await world().until(locks.close())
+    expect(world().time.now - startedAt).toBeLessThan(1_100)
+    world().driver.forget()
+    await world().time.advance(10_000)
+    expect(world().driver.count()).toBe(0)
+  })
+
   it('while an acquire that was cancelled is still in the air gives its grant back', async () => {
     const [one, other] = [world().worker({ requestTimeout: '1s' }), world().worker()]
     const controller = new AbortController()

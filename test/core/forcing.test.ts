@@ -168,7 +168,14 @@ describe('looking', () => {
     expect(all.map(({ key }) => key)).toEqual(keys.toSorted())
     const even = await world().until(locks.list({ prefix: 'even:', limit: 10_000 }))
     expect(even).toHaveLength(617)
+    world().driver.forget()
     expect(await world().until(locks.list({ limit: 700 }))).toHaveLength(700)
+    // No page is larger than what is still wanted.
+    expect(
+      world()
+        .driver.of('scan')
+        .map(({ items }) => (items[0] as { limit?: number }).limit),
+    ).toEqual([500, 200])
     expect(await world().until(locks.list())).toHaveLength(1_000)
   })
 

@@ -35,9 +35,9 @@ export class VirtualTime {
     this.#storeOffset += byMs
   }
 
-  /** The clocks of one process, its wall clock off by this much. */
-  worker(wallOffsetMs = 0): WorkerClock {
-    return new WorkerClock(this, epoch + wallOffsetMs)
+  /** The clocks of one process, its wall clock off by this much, and running so many times as fast as ours. */
+  worker(wallOffsetMs = 0, rate = 1): WorkerClock {
+    return new WorkerClock(this, epoch + wallOffsetMs, rate)
   }
 
   /** Lets so much time pass. */
@@ -130,26 +130,28 @@ export class VirtualTime {
 /** The clocks and timers of one simulated process. */
 export class WorkerClock implements Clock {
   readonly #time: VirtualTime
+  readonly rate: number
   #wallBase: number
   #suspendedMs = 0
   /** No timer of a frozen process fires; those that came due meanwhile fire when it goes on. */
   frozen = false
 
-  constructor(time: VirtualTime, wallBase: number) {
+  constructor(time: VirtualTime, wallBase: number, rate: number) {
     this.#time = time
     this.#wallBase = wallBase
+    this.rate = rate
   }
 
   monotonic(): number {
-    return 1_000 + this.#time.now - this.#suspendedMs
+    return 1_000 + (this.#time.now - this.#suspendedMs) * this.rate
   }
 
   wall(): number {
-    return this.#wallBase + this.#time.now
+    return this.#wallBase + this.#time.now * this.rate
   }
 
   setTimer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
-    return this.#time.setAlarm(this, delayMs, options?.keepAlive === true, callback)
+    return this.#time.setAlarm(this, delayMs / this.rate, options?.keepAlive === true, callback)
   }
 
   /** Somebody sets the wall clock. */

@@ -244,6 +244,25 @@ describe('a line of waiters', () => {
     expect(world().time.now).toBeLessThan(1_100)
   })
 
+  it('goes on at once when its first is cancelled in its sleep', async () => {
+    const [one, other] = [world().worker(), world().worker()]
+    const lease = await one.hold('job')
+    const controller = new AbortController()
+    const first = other.locks
+      .acquire('job', { wait: Infinity, signal: controller.signal })
+      .catch(() => 'cancelled')
+    const second = other.locks.acquire('job', { wait: Infinity })
+    await world().time.advance(1_000)
+    world().driver.forget()
+    controller.abort()
+    await first
+    await rest()
+    // The second is the first now, and has asked.
+    expect(world().driver.count('acquire')).toBe(1)
+    await world().until(lease.release())
+    expect(await world().until(second)).not.toBeNull()
+  })
+
   it('goes on when its first fails for good', async () => {
     const one = world().worker()
     await one.hold('job', { ttl: '10s', heartbeat: false })
