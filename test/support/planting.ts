@@ -53,24 +53,29 @@ export function testPlanted<Module, Trial>(options: {
   readonly bugs: readonly PlantedBug<Trial>[]
   /** Imports the driver, with whatever is planted in it. */
   readonly load: () => Promise<Module>
-  readonly trial: (module: Module) => Trial
+  /** @param reload loads one more copy of the same */
+  readonly trial: (module: Module, reload: () => Promise<Module>) => Trial
 }): void {
   const { bugs, load, trial } = options
   afterEach(() => {
     for (const { module } of bugs) vi.doUnmock(pathOf(module))
     vi.resetModules()
   })
+  const loadTrial = async (bug: PlantedBug<Trial> | null): Promise<Trial> => {
+    const reload = () => loadWith(bug, load)
+    return trial(await reload(), reload)
+  }
 
   describe('as the driver is', () => {
     const checks = new Set(bugs.flatMap(({ caughtBy }) => caughtBy))
     it.each([...checks].map((check) => [check.sentence, check] as const))('%s', async (_sentence, check) => {
-      await check.run(trial(await load()))
+      await check.run(await loadTrial(null))
     })
   })
 
   describe('a check turns red where', () => {
     it.each(bugs.map((bug) => [bug.name, bug] as const))('%s', async (_name, bug) => {
-      const planted = trial(await loadWith(bug, load))
+      const planted = await loadTrial(bug)
       await bug.prepare?.(planted)
       for (const check of bug.caughtBy) {
         const caught: unknown = await check.run(planted).then(
@@ -106,14 +111,16 @@ export function contractCheck<Trial>(
   }
 }
 
-async function loadWith<Module>(bug: PlantedBug<never>, load: () => Promise<Module>): Promise<Module> {
+async function loadWith<Module>(bug: PlantedBug<never> | null, load: () => Promise<Module>): Promise<Module> {
   vi.resetModules()
   // Faults are told by their class.
   vi.doMock(fileURLToPath(new URL('../../src/core/errors.ts', import.meta.url)), () => errors)
-  vi.doMock(pathOf(bug.module), async (importOriginal) => {
-    const original = await importOriginal<Exports>()
-    return { ...original, ...bug.plant(original) }
-  })
+  if (bug !== null) {
+    vi.doMock(pathOf(bug.module), async (importOriginal) => {
+      const original = await importOriginal<Exports>()
+      return { ...original, ...bug.plant(original) }
+    })
+  }
   return load()
 }
 

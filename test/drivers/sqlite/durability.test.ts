@@ -2,38 +2,8 @@ import { expect, test } from 'vitest'
 import type { DriverSession } from '../../../src/driver/index.ts'
 import { sqliteDriver } from '../../../src/drivers/sqlite/index.ts'
 import type { SqliteDatabase } from '../../../src/drivers/sqlite/index.ts'
+import { full, normal, synchronous, watchCommits } from './commits.ts'
 import { acquireRequest, call, claimRequest, freshPath, openRaw, registerRequest } from './sqlite-store.ts'
-
-const normal = 1
-const full = 2
-
-/** The same database, which notes the level of `synchronous` at each commit. */
-function watchCommits(database: SqliteDatabase): {
-  readonly watched: SqliteDatabase
-  readonly levels: () => number[]
-} {
-  let seen: number[] = []
-  const watched: SqliteDatabase = {
-    exec(sql) {
-      if (/^commit/i.test(sql)) seen.push(synchronous(database))
-      return database.exec(sql)
-    },
-    prepare: (sql) => database.prepare(sql),
-    close: () => database.close(),
-  }
-  return {
-    watched,
-    levels() {
-      const levels = seen
-      seen = []
-      return levels
-    },
-  }
-}
-
-function synchronous(database: SqliteDatabase): number {
-  return (database.prepare('pragma synchronous').get() as { synchronous: number }).synchronous
-}
 
 /** Every call that writes, by how it has to commit. */
 const writes: readonly (readonly [string, number, (session: DriverSession) => Promise<unknown>])[] = [
