@@ -140,8 +140,8 @@ async function openPostgres(
     ...(tablePrefix === undefined ? {} : { tablePrefix }),
   }
   const library = await loadFirst('PostgreSQL', client, {
-    pg: () => import('pg'),
-    postgres: () => import('postgres'),
+    pg: () => import('pg').catch(rethrow),
+    postgres: () => import('postgres').catch(rethrow),
   })
   if (library.name === 'pg') {
     const pool = new library.module.default.Pool({
@@ -184,8 +184,8 @@ async function openRedis(
   const { redisDriver } = await import('./drivers/redis/index.ts')
   const options = prefix === undefined ? {} : { prefix }
   const library = await loadFirst('Redis', client, {
-    ioredis: () => import('ioredis'),
-    redis: () => import('redis'),
+    ioredis: () => import('ioredis').catch(rethrow),
+    redis: () => import('redis').catch(rethrow),
   })
   if (library.name === 'ioredis') {
     // No queue and no re-sending by the client: the core knows better what may be sent again.
@@ -284,6 +284,11 @@ async function loadFirst<Loaders extends Record<string, () => Promise<unknown>>>
   }
   const command = `npm install ${wanted ?? names[0]}`
   throw new DriverMissingError(`${store} needs a client library, and none is installed. Run: ${command}`)
+}
+
+/** A bundler takes an import whose failure is handled for optional, and lets an application do without that library. */
+function rethrow(error: unknown): never {
+  throw error
 }
 
 function isMissing(error: unknown, name: string): boolean {
