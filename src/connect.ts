@@ -1,10 +1,11 @@
 import { contextOf } from './core/lock-service.ts'
-import { DriverFault, DriverMissingError, InvalidOptionError, messageOf, quoted } from './core/errors.ts'
+import { DriverMissingError, InvalidOptionError, quoted } from './core/errors.ts'
 import { parseDuration } from './core/duration.ts'
 import type { LockServiceOptions } from './core/options.ts'
 import { askStore } from './core/store-call.ts'
 import type { Driver } from './driver/driver.ts'
 import { LockService } from './lock-service.ts'
+import { redisRefusal } from './redis-refusal.ts'
 import {
   expectedUrl,
   parseStoreUrl,
@@ -199,13 +200,24 @@ async function openRedis(
       // Nothing is worth waiting for by then, and a server that hangs never says goodbye.
       disconnectTimeout: 0,
     })
-    redis.on('error', () => {})
+    // What it rejects with says only that the connection is closed, and a database that it may not select is not even
+    // that: it goes on with database 0, which may be another environment's.
+    let trouble: unknown
+    const noteTrouble = (error: unknown): void => void (trouble = error)
+    redis.on('error', noteTrouble)
+    const connectFirst = async (): Promise<void> => {
+      await redis.connect().catch((error: unknown) => {
+        throw redisRefusal(trouble ?? error)
+      })
+      if (trouble !== undefined) throw redisRefusal(trouble)
+      redis.off('error', noteTrouble)
+      redis.on('error', () => {})
+      redis.stream.unref()
+      redis.on('connect', () => redis.stream.unref())
+    }
     return {
       driver: redisDriver(redis, options),
-      connected: connecting(redis.connect(), () => {
-        redis.stream.unref()
-        redis.on('connect', () => redis.stream.unref())
-      }),
+      connected: unlessAwaited(connectFirst()),
       async close() {
         redis.disconnect()
         clearTimeout(redis['socketTimeoutTimer'] as NodeJS.Timeout | undefined)
@@ -217,23 +229,28 @@ async function openRedis(
     disableOfflineQueue: true,
     socket: { connectTimeout: requestTimeoutMs },
   })
-  redis.on('error', () => {})
+  // By itself it tries again for ever and keeps the reason for its error event.
+  const refused = new Promise<never>((_resolve, reject) => {
+    redis.on('error', (error: unknown) => reject(redisRefusal(error)))
+  })
+  refused.catch(() => {})
+  const connectFirst = async (): Promise<void> => {
+    await Promise.race([redis.connect(), refused])
+    redis.unref()
+  }
   return {
     driver: redisDriver(redis, options),
-    connected: connecting(redis.connect(), () => redis.unref()),
+    connected: unlessAwaited(connectFirst()),
     async close() {
       if (redis.isOpen) redis.destroy()
     },
   }
 }
 
-/** A first connection, and what is done once it is there: from then on the client keeps no process alive. */
-function connecting(connected: Promise<unknown>, stayInBackground: () => void): Promise<void> {
-  const first = connected.then(stayInBackground, (error: unknown) => {
-    throw new DriverFault('not-sent', messageOf(error), { cause: error })
-  })
-  first.catch(() => {})
-  return first
+/** Nobody may come to wait for it: then its failure is nobody's unhandled rejection. */
+function unlessAwaited(connected: Promise<void>): Promise<void> {
+  connected.catch(() => {})
+  return connected
 }
 
 /** The same driver, whose session ends the connection when it is closed. */
