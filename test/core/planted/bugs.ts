@@ -1,68 +1,9 @@
 import type { Timer } from 'leasehold'
+import { type Batchers, bentBatcher, type Bug, bug, outcome } from './bug.ts'
 import * as checks from './checks.ts'
-import type { Check } from './core-under-trial.ts'
+import { limitBugs } from './limit-bugs.ts'
 
-/** The modules of the core into which a bug can be planted. */
-interface Modules {
-  acquisition: typeof import('../../../src/core/acquisition.ts')
-  ambient: typeof import('../../../src/core/ambient.ts')
-  batcher: typeof import('../../../src/core/batcher.ts')
-  clock: typeof import('../../../src/core/clock.ts')
-  deadline: typeof import('../../../src/core/deadline.ts')
-  'fence-ledger': typeof import('../../../src/core/fence-ledger.ts')
-  'give-back': typeof import('../../../src/core/give-back.ts')
-  heartbeat: typeof import('../../../src/core/heartbeat.ts')
-  hold: typeof import('../../../src/core/hold.ts')
-  'lease-signal': typeof import('../../../src/core/lease-signal.ts')
-  'waiting-room': typeof import('../../../src/core/waiting-room.ts')
-  'wake-ups': typeof import('../../../src/core/wake-ups.ts')
-}
-
-export interface Bug {
-  /** What is done wrong. */
-  readonly name: string
-  readonly module: keyof Modules
-  /** What the module exports instead. */
-  readonly plant: (original: never) => object
-  /** The checks that have to turn red. */
-  readonly caughtBy: readonly Check[]
-}
-
-function bug<Name extends keyof Modules>(
-  name: string,
-  module: Name,
-  caughtBy: readonly Check[],
-  plant: (original: Modules[Name]) => Partial<Modules[Name]>,
-): Bug {
-  return { name, module, plant, caughtBy }
-}
-
-type Batchers = Modules['batcher']['Batcher']
-
-/** A batcher whose results are bent by the caller. */
-function bentBatcher(
-  Batcher: Batchers,
-  bend: (
-    sent: Awaited<ReturnType<InstanceType<Batchers>['submit']>>,
-    clock: { monotonic(): number; wall(): number },
-  ) => unknown,
-): Batchers {
-  return class extends Batcher<unknown, unknown> {
-    readonly #clock: { monotonic(): number; wall(): number }
-
-    constructor(...args: ConstructorParameters<typeof Batcher<unknown, unknown>>) {
-      super(...args)
-      this.#clock = args[0].clock
-    }
-
-    override async submit(...args: Parameters<InstanceType<Batchers>['submit']>): Promise<never> {
-      return bend(await super.submit(...args), this.#clock) as never
-    }
-  } as unknown as Batchers
-}
-
-const outcome = (answer: unknown): unknown => (answer as { outcome?: unknown }).outcome
-
+/** Ways to get the core wrong. */
 export const bugs: readonly Bug[] = [
   bug(
     'the deadline is counted from the answer',
@@ -372,4 +313,5 @@ export const bugs: readonly Bug[] = [
   bug('shared timers carry the context of whoever set them', 'clock', [checks.chainsAreNotMixed], () => ({
     inOwnContext: (clock) => clock,
   })),
+  ...limitBugs,
 ]

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import * as errors from '../../../src/core/errors.ts'
-import { type Bug, bugs } from './bugs.ts'
+import type { Bug } from './bug.ts'
+import { bugs } from './bugs.ts'
 import type { CoreUnderTrial } from './core-under-trial.ts'
 
 const core = (module: string) => fileURLToPath(new URL(`../../../src/core/${module}.ts`, import.meta.url))

@@ -2,11 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { bugs } from './bugs.ts'
 import * as checks from './checks.ts'
 import { type Check, realCore } from './core-under-trial.ts'
+import * as limitChecks from './limit-checks.ts'
 import { coreWith, uproot } from './plant.ts'
 
 afterEach(uproot)
 
-const all: readonly Check[] = Object.values(checks)
+const all: readonly Check[] = [...Object.values(checks), ...Object.values(limitChecks)]
 
 describe('the core', () => {
   it.each(all.map((check) => [check.sentence, check] as const))('%s', async (_sentence, check) => {
