@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Completion } from '../../src/scheduler/completion.ts'
 import { cronSchedule } from '../../src/scheduler/cron-schedule.ts'
+import type * as lapses from '../../src/scheduler/lapse-watch.ts'
 import { LapseWatch } from '../../src/scheduler/lapse-watch.ts'
 import { LocalTime } from '../../src/scheduler/local-time.ts'
 import type * as policies from '../../src/scheduler/policies.ts'
@@ -16,11 +17,39 @@ import { Fleet } from './fleet.ts'
 
 type PlanSlot = typeof policies.planSlot
 
-const planted = vi.hoisted((): { planSlot: PlanSlot | null } => ({ planSlot: null }))
+const planted = vi.hoisted((): { planSlot: PlanSlot | null; watchesApart: boolean } => ({
+  planSlot: null,
+  watchesApart: false,
+}))
 vi.mock('../../src/scheduler/policies.ts', async (original) => {
   const real = await original<typeof policies>()
   const planSlot: PlanSlot = (...args) => (planted.planSlot ?? real.planSlot)(...args)
   return { ...real, planSlot }
+})
+vi.mock('../../src/scheduler/lapse-watch.ts', async (original) => {
+  const real = await original<typeof lapses>()
+  class PlantedLapseWatch extends real.LapseWatch {
+    readonly #args: ConstructorParameters<typeof real.LapseWatch>
+    readonly #apart = new Map<lapses.LapseWatched, lapses.LapseWatch>()
+
+    constructor(...args: ConstructorParameters<typeof real.LapseWatch>) {
+      super(...args)
+      this.#args = args
+    }
+
+    override watch(task: lapses.LapseWatched): void {
+      if (!planted.watchesApart) return super.watch(task)
+      const own = this.#apart.get(task) ?? new real.LapseWatch(...this.#args)
+      this.#apart.set(task, own)
+      own.watch(task)
+    }
+
+    override close(): void {
+      super.close()
+      for (const own of this.#apart.values()) own.close()
+    }
+  }
+  return { ...real, LapseWatch: PlantedLapseWatch }
 })
 
 interface PlantedBug {
@@ -175,7 +204,102 @@ const bugs: readonly PlantedBug[] = [
       expect(new Date(schedule.next(Date.parse('2026-03-28T12:00Z')))).toEqual(new Date('2026-03-29T01:00Z'))
     },
   },
+  {
+    what: 'each run elsewhere is looked after by a timer and a question of its own',
+    plant: () => {
+      planted.watchesApart = true
+    },
+    async notices(fleet) {
+      const [busy, idle] = [fleet.node(), fleet.node()]
+      for (const node of [busy, idle]) {
+        for (let index = 0; index < 20; index++)
+          node.runs(`long ${index}`, { every: '1h', ttl: '10s' }, () => fleet.time.sleep(120_000))
+      }
+      await fleet.start(busy, idle)
+      await fleet.advanceTo('2026-01-01T01:01:30Z')
+      expect(idle.link.count('inspect')).toBeLessThan(30)
+    },
+  },
+  {
+    what: "with catchUp: 'none' a slot that is found late is missed, however little late it is",
+    plant: () => {
+      planted.planSlot = (schedule, _policies, mark, now) => {
+        const slot = schedule.latest(now)
+        if (slot <= mark) return { kind: 'wait', until: schedule.next(now) }
+        return { kind: 'claim', slot, decide: now - slot > 100 ? 'miss' : 'run' }
+      }
+    },
+    async notices(fleet) {
+      expect(await slotsRunAfter(fleet, 122_000)).toEqual([120])
+    },
+  },
+  {
+    what: "catchUp: 'none' is 'latest'",
+    plant: () => {
+      planted.planSlot = (schedule, _policies, mark, now) => {
+        const slot = schedule.latest(now)
+        return slot <= mark
+          ? { kind: 'wait', until: schedule.next(now) }
+          : { kind: 'claim', slot, decide: 'run' }
+      }
+    },
+    async notices(fleet) {
+      expect(await slotsRunAfter(fleet, 190_000)).toEqual([])
+    },
+  },
+  {
+    what: "the store's time is measured once",
+    plant: () => {
+      const { note } = StoreTime.prototype
+      vi.spyOn(StoreTime.prototype, 'note').mockImplementation(function once(this: StoreTime, ...args) {
+        if (!this.isKnown) note.apply(this, args)
+      })
+    },
+    async notices(fleet) {
+      const node = fleet.node()
+      node.runs('task', { every: '10s' })
+      await fleet.start(node)
+      await fleet.advance(15_000)
+      fleet.time.stepStore(3_000)
+      await fleet.advance(120_000)
+      const last = fleet.notes.at(-1)
+      expect((last?.at ?? NaN) - (last?.slot ?? NaN)).toBeLessThan(100)
+    },
+  },
+  {
+    what: 'a slot is claimed as soon as it may have come, however long answers take',
+    plant: () => {
+      vi.spyOn(StoreTime.prototype, 'wakeLateMs', 'get').mockReturnValue(0)
+    },
+    async notices(fleet) {
+      const node = fleet.node()
+      node.runs('task', { every: '1s' })
+      // The question takes its time and the answer none, so that the store's time seems to be later than it is.
+      node.link.plan('register', async (pass) => {
+        await fleet.time.sleep(400)
+        return pass()
+      })
+      await fleet.start(node)
+      await fleet.advanceTo('2026-01-01T00:00:01.500Z')
+      expect([fleet.slotsRun, node.link.count('claim')]).toEqual([[1], 1])
+    },
+  },
 ]
+
+/** What a node that is down from the start, and comes so much later, runs at once of a task of every other minute. */
+async function slotsRunAfter(fleet: Fleet, downMs: number): Promise<number[]> {
+  const options = { every: '2m', catchUp: 'none' } as const
+  const before = fleet.node()
+  before.runs('task', options)
+  await fleet.start(before)
+  await before.tasks.stop()
+  await fleet.advance(downMs)
+  const after = fleet.node()
+  after.runs('task', options)
+  await fleet.start(after)
+  await fleet.advance(1_000)
+  return fleet.slotsRun
+}
 
 describe.each(bugs)('$what', ({ plant, notices }) => {
   it('is not so', async () => {
@@ -189,6 +313,7 @@ describe.each(bugs)('$what', ({ plant, notices }) => {
       await expect(notices(fleet)).rejects.toThrow(/expected/)
     } finally {
       planted.planSlot = null
+      planted.watchesApart = false
       vi.restoreAllMocks()
     }
   })
