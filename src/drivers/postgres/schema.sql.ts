@@ -134,9 +134,9 @@ export function createTablesSql(tables: TableNames): string {
   ].join('\n')
 }
 
-/** Input: none. Output: the version of the tables, or no row. */
+/** Input: none. Output: the version of the tables, 0 if they don't say. */
 export function schemaVersionSql(tables: TableNames): string {
-  return `select version::text from ${tables.namespaces} where namespace = ''`
+  return `select coalesce((select version from ${tables.namespaces} where namespace = ''), 0)::text as version`
 }
 
 function unlessThere(lookUp: string, name: string, text: string): string {

@@ -47,8 +47,7 @@ export class PostgresStore {
    */
   async ask<Answer>(sql: Statement, values: readonly string[], attempt: number): Promise<Answer> {
     if (!this.#isReady) await this.#prepare(attempt)
-    const [row] = await this.#run(sql, values)
-    const text = firstCell(row)
+    const text = firstCell(await this.#run(sql, values))
     if (typeof text === 'string') return JSON.parse(text) as Answer
     throw new DriverFault('unusable', `The client answered ${typeof text} for a column of type text.`)
   }
@@ -105,8 +104,7 @@ export class PostgresStore {
   /** The version of the tables, or undefined if they are not there. */
   async #findVersion(): Promise<number | undefined> {
     try {
-      const [row] = await this.#link.run(statement(schemaVersionSql(this.tables)), [])
-      return Number(firstCell(row))
+      return Number(firstCell(await this.#link.run(statement(schemaVersionSql(this.tables)), [])))
     } catch (error) {
       if (isMissingTable(error)) return undefined
       throw toFault(error)
@@ -122,7 +120,12 @@ export class PostgresStore {
   }
 }
 
-/** Whatever the client made of its name: a client may rename columns, and the answer has only one. */
-function firstCell(row: unknown): unknown {
+/**
+ * Whatever the client made of its name: a client may rename columns, and the answer has only one.
+ *
+ * @throws DriverFault if there is no row: a client that lost its connection may say so instead of failing
+ */
+function firstCell([row]: readonly unknown[]): unknown {
+  if (row === undefined) throw new DriverFault('unknown', 'The client answered no row.')
   return typeof row === 'object' && row !== null ? Object.values(row)[0] : undefined
 }
