@@ -170,6 +170,8 @@ async function openPostgres(
   const sql = library.module.default(target.href, {
     max: 8,
     prepare: false,
+    // Nothing needs it, and where it is cut off postgres.js leaves a rejection to nobody.
+    fetch_types: false,
     connect_timeout: requestTimeoutMs / 1_000,
     // Its own goes up to 20 s, in which everything waits although the server is back.
     backoff: (attempt: number) => Math.min(1, 0.01 * 2 ** attempt),
