@@ -100,7 +100,7 @@ for (const store of ['redis', 'postgres'] as const) {
       await spent()
       const all = await Promise.all(
         Array.from({ length: leases }, (_, index) =>
-          locks.acquire(`k${index}`, { ttl: 30_000, heartbeat: 1_000 }),
+          locks.acquire(`k${index}`, { ttl: 30_000, heartbeat: 400 }),
         ),
       )
       expect(await spent()).toBeLessThanOrEqual(perHeartbeat)

@@ -44,7 +44,8 @@ export async function openLocks(
   }
 }
 
-function connectArguments(
+/** For `connect`, with the client library of the address. */
+export function connectArguments(
   { client, url }: StoreAddress,
   options: Omit<LockServiceOptions, 'driver'>,
 ): Parameters<typeof connect> {
@@ -59,7 +60,7 @@ function connectArguments(
 }
 
 /** A driver on a client with the defaults of its library, and how its owner ends the client. */
-async function openClient({
+export async function openClient({
   client,
   url,
   quiet = false,
@@ -78,7 +79,8 @@ async function openClient({
     case 'postgres.js': {
       const { default: postgres } = await import('postgres')
       const { postgresDriver } = await import('leasehold/postgres')
-      const sql = postgres(url, { onnotice: () => {} })
+      // As its page advises: a lookup of types that is cut off leaves a rejection to nobody.
+      const sql = postgres(url, { onnotice: () => {}, fetch_types: false })
       return { driver: postgresDriver(sql), end: () => sql.end({ timeout: 0 }) }
     }
     case 'ioredis': {
