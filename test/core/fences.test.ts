@@ -41,7 +41,7 @@ describe('a fence', () => {
     ['negative', -1],
     ['not a number', NaN],
     ['a text', '6' as unknown as number],
-  ])('that is %s is refused, and the grant given back', async (_what, fence) => {
+  ])('that is %s is refused, and the grant given back (N35)', async (_what, fence) => {
     const [one, other] = [world().worker(), world().worker()]
     world().driver.plan(
       'acquire',

@@ -138,7 +138,7 @@ describe('a renewal that fails', () => {
     ['answered with an error of its own', answer({ outcome: 'failed', error: new Error('forbidden') })],
     ['busy', answer({ outcome: 'busy' })],
   ])(
-    'always, being %s: the loss comes before the lease ends in the store (N3, N18, M9, M26)',
+    'always, being %s: the loss comes before the lease ends in the store (N3, N18, M9, M20, M26)',
     async (_how, treatment) => {
       const [one, other] = [world().worker({ ttl: '4s' }), world().worker()]
       const lease = await one.hold('job')

@@ -124,7 +124,7 @@ describe('runExclusive', () => {
     await expect(world().until(running)).rejects.toBe(mine)
   })
 
-  it('returns the value with lost: true where the lease was lost while it ran', async () => {
+  it('returns the value with lost: true where the lease was lost while it ran (N6)', async () => {
     const [one, thief] = [world().worker(), world().worker()]
     let aborted = false
     const running = one.locks.runExclusive('job', async ({ signal }) => {

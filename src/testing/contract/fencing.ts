@@ -89,6 +89,19 @@ export const fencing: readonly ContractBehaviour[] = group('locks: fencing', (it
     }
   })
 
+  it(
+    'fences grow although an older state of the record was put back, as by a restored snapshot (N35)',
+    ['raw writeFence'],
+    async ({ first, second, raw, namespace }) => {
+      const old = await first.grant('key')
+      await first.release(old)
+      const last = await second.grant('key')
+      await raw.writeFence(namespace, 'key', old.fence)
+      await second.release(last)
+      assert.ok((await first.grant('key')).fence > last.fence)
+    },
+  )
+
   it('a fence ahead of the store’s clock still grows, by one', ['raw writeFence'], async (stage) => {
     const { first, second, raw, namespace } = stage
     const lease = await first.grant('key')

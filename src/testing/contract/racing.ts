@@ -64,7 +64,7 @@ export const racing: readonly ContractBehaviour[] = group('locks: racing', (it) 
     }
   })
 
-  it('holders exclude each other and their fences grow, whatever comes at once', async ({
+  it('holders exclude each other and their fences grow, whatever comes at once (N33)', async ({
     first,
     second,
     enter,

@@ -273,7 +273,7 @@ export const leaseBugs: readonly PlantedBug[] = [
   {
     id: 'refresh-without-token',
     what: 'A refresh does not compare the token.',
-    caughtBy: ['a refresh under another token is lost, and the holder is untouched'],
+    caughtBy: ['a refresh under another token is lost, and the holder is untouched (M20)'],
     plant: ({ locks, table }) => ({
       locks: {
         refresh: (requests, call) =>

@@ -10,6 +10,7 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -170,3 +171,16 @@ function openFiles(path: string): string[] {
     }
   })
 }
+
+test('what the times of the file say, coarse or wrong, costs no lease (N65)', async () => {
+  const path = freshPath()
+  const session = openSession(path)
+  await grant(session, acquireRequest('a'))
+  for (const time of [0, Math.floor(Date.now() / 2_000) * 2, Date.now() / 1_000 + 86_400]) {
+    utimesSync(path, time, time)
+    expect(await session.locks.refresh([acquireRequest('a')], call)).toMatchObject([{ outcome: 'held' }])
+    expect(await session.locks.acquire([acquireRequest('a', { token: 'other' })], call)).toMatchObject([
+      { outcome: 'held' },
+    ])
+  }
+})
