@@ -19,8 +19,8 @@ const targets = [
     project: 'tsconfig.programs.json',
     output: 'dist-programs',
     base: '',
-    sources: ['examples', 'test/programs'],
-    reads: ['src', 'tsconfig.build.json'],
+    sources: ['examples', 'test/programs', 'torture'],
+    reads: ['src', 'test/support', 'scripts/servers', 'tsconfig.build.json'],
   },
 ]
 

@@ -109,6 +109,30 @@ describe('the fault proxy', () => {
     expect(answers).toEqual([])
   })
 
+  it('loses requests; that connection is never heard again', async () => {
+    const client = await open()
+    await proxy.set('drop-requests')
+    client.write('a')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await proxy.set('pass')
+    client.write('b')
+    expect(await ask(await open(), 'c')).toBe('c')
+    expect(received).toBe('c')
+  })
+
+  it('lets requests through and holds their answers until it ends', async () => {
+    const client = await open()
+    await proxy.set('hold-answers')
+    const answers = receivedBy(client)
+    client.write('a')
+    await until(() => received === 'a')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(answers).toEqual([])
+    await proxy.set('pass')
+    await until(() => answers.length === 1)
+    expect(answers).toEqual(['a'])
+  })
+
   it('resets every connection on demand and takes new ones', async () => {
     const client = await open()
     expect(await ask(client, 'a')).toBe('a')

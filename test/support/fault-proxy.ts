@@ -10,9 +10,18 @@ import { freePort } from '../../scripts/servers/free-port.mjs'
  * - `'blackhole'`: connections are accepted and stay open, nothing arrives, nothing is reset.
  * - `'drop-answers'`: requests arrive and are carried out, their answers are lost. A connection that lost an
  *   answer stays deaf, whatever the mode later; new connections are not.
+ * - `'drop-requests'`: the same for requests: they never arrive, while answers under way still do.
+ * - `'hold-answers'`: requests arrive and are carried out, their answers wait until the mode is another.
  * - `'refuse'`: open connections are reset and new ones refused.
  */
-export type FaultMode = 'pass' | 'blackhole' | 'drop-answers' | 'refuse' | { readonly latencyMs: number }
+export type FaultMode =
+  | 'pass'
+  | 'blackhole'
+  | 'drop-answers'
+  | 'drop-requests'
+  | 'hold-answers'
+  | 'refuse'
+  | { readonly latencyMs: number }
 
 export interface FaultProxy {
   readonly port: number
@@ -105,8 +114,8 @@ class Link {
   }
 
   apply(mode: FaultMode): void {
-    this.#requests.apply(mode === 'drop-answers' ? 'pass' : mode)
-    this.#answers.apply(mode)
+    this.#requests.apply(requestsUnder(mode))
+    this.#answers.apply(answersUnder(mode))
   }
 
   reset(): void {
@@ -114,11 +123,26 @@ class Link {
   }
 }
 
+/** What happens to one direction. */
+type PumpMode = 'pass' | 'hold' | 'drop' | { readonly latencyMs: number }
+
+function requestsUnder(mode: FaultMode): PumpMode {
+  if (typeof mode === 'object') return mode
+  if (mode === 'drop-requests') return 'drop'
+  return mode === 'blackhole' ? 'hold' : 'pass'
+}
+
+function answersUnder(mode: FaultMode): PumpMode {
+  if (typeof mode === 'object') return mode
+  if (mode === 'drop-answers') return 'drop'
+  return mode === 'blackhole' || mode === 'hold-answers' ? 'hold' : 'pass'
+}
+
 /** One direction of a link: pieces leave in the order they came, when the mode lets them. */
 class Pump {
   readonly #to: Socket
   readonly #held: (Buffer | 'end')[] = []
-  #mode: FaultMode = 'pass'
+  #mode: PumpMode = 'pass'
   #isDeaf = false
   #inFlight = 0
   #previous: Promise<unknown> = Promise.resolve()
@@ -129,15 +153,15 @@ class Pump {
     from.on('end', () => this.#take('end'))
   }
 
-  apply(mode: FaultMode): void {
+  apply(mode: PumpMode): void {
     this.#mode = mode
-    if (mode !== 'blackhole') for (const piece of this.#held.splice(0)) this.#take(piece)
+    if (mode !== 'hold') for (const piece of this.#held.splice(0)) this.#take(piece)
   }
 
   #take(piece: Buffer | 'end'): void {
-    this.#isDeaf ||= this.#mode === 'drop-answers'
+    this.#isDeaf ||= this.#mode === 'drop'
     if (this.#isDeaf) return
-    if (this.#mode === 'blackhole') return void this.#held.push(piece)
+    if (this.#mode === 'hold') return void this.#held.push(piece)
     const latencyMs = typeof this.#mode === 'object' ? this.#mode.latencyMs : 0
     // Behind a piece that still waits, so that a shorter latency does not overtake a longer one.
     if (latencyMs === 0 && this.#inFlight === 0) return this.#deliver(piece)
@@ -149,8 +173,8 @@ class Pump {
     const waited = new Promise<void>((resolve) => setTimeout(resolve, latencyMs))
     this.#previous = Promise.all([waited, this.#previous]).then(() => {
       this.#inFlight--
-      // A blackhole or a lost answer that began meanwhile applies to what is still under way.
-      if (this.#mode === 'blackhole' || this.#mode === 'drop-answers') this.#take(piece)
+      // A blackhole or a loss that began meanwhile applies to what is still under way.
+      if (this.#mode === 'hold' || this.#mode === 'drop') this.#take(piece)
       else this.#deliver(piece)
     })
   }

@@ -1,0 +1,54 @@
+import { beliefEnd, type Hold } from '../history/read-history.ts'
+import type { ExceptionKind } from '../history/records.ts'
+import type { Evidence, Violation } from './checker.ts'
+
+/** Two holders of one name, for so long. */
+interface Overlap {
+  readonly first: Hold
+  readonly second: Hold
+  readonly from: number
+  readonly ms: number
+  /** The named exception that explains it. */
+  readonly exception: ExceptionKind | null
+}
+
+/** G1, of leases and of runs: the intervals from grant to min(deadline, release, loss, death) do not overlap. */
+export function exclusiveBelief(evidence: Evidence): readonly Violation[] {
+  return overlaps(evidence)
+    .filter(({ exception }) => exception === null)
+    .map(({ first, second, from, ms }) => ({
+      checker: first.of.startsWith('task:') ? 'no-overlap-of-runs' : 'exclusive-belief',
+      what: `${first.of}: ${first.by} (fence ${first.fence}) and ${second.by} (fence ${second.fence}) for ${ms.toFixed(3)} ms`,
+      at: from,
+    }))
+}
+
+/** For how long named exceptions made two believe, by kind: reported, and no violation. */
+export function excusedOverlapMs(evidence: Evidence): Record<ExceptionKind, number> {
+  const sums = { deletion: 0, 'data-loss': 0, 'immediate-release': 0 }
+  for (const { exception, ms } of overlaps(evidence)) if (exception !== null) sums[exception] += ms
+  return sums
+}
+
+function overlaps({ history }: Evidence): readonly Overlap[] {
+  const found: Overlap[] = []
+  for (const holds of history.byName.values()) {
+    const believed = holds.filter((hold) => beliefEnd(hold) > hold.from)
+    let longest: Hold | undefined
+    for (const second of believed) {
+      if (longest !== undefined && beliefEnd(longest) > second.from) {
+        const to = Math.min(beliefEnd(longest), beliefEnd(second))
+        const exception = history.exceptionBetween(longest.from, second.from, second.of)
+        found.push({
+          first: longest,
+          second,
+          from: second.from,
+          ms: to - second.from,
+          exception: exception?.kind ?? null,
+        })
+      }
+      if (longest === undefined || beliefEnd(second) > beliefEnd(longest)) longest = second
+    }
+  }
+  return found
+}

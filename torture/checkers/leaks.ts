@@ -1,0 +1,24 @@
+import type { Evidence, Violation } from './checker.ts'
+
+const endsWithinMs = 3_000
+
+/** G9: a process whose service was closed ends by itself, at once and well; no promise rejects unhandled, ever. */
+export function leaks({ history }: Evidence): readonly Violation[] {
+  const found: Violation[] = history
+    .all('unhandled')
+    .map(({ by, error, at }) => ({ checker: 'leaks', what: `${by}: unhandled: ${error}`, at }))
+  // One that was told to end while it was being started ends by the signal.
+  const begun = new Set(history.all('begun').map(({ by }) => by))
+  for (const { worker, how, cause, tookMs, at } of history.all('ended')) {
+    if (cause === 'nobody') {
+      found.push({ checker: 'leaks', what: `${worker} ended (${how}), and nobody had asked`, at })
+    } else if (cause === 'asked' && begun.has(worker) && (how !== '0' || tookMs > endsWithinMs)) {
+      found.push({
+        checker: 'leaks',
+        what: `${worker}: after its close it took ${tookMs.toFixed(0)} ms to end (${how})`,
+        at,
+      })
+    }
+  }
+  return found
+}

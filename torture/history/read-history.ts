@@ -1,0 +1,136 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExceptionKind, Line, RunName } from './records.ts'
+
+type LineOf<Is extends Line['is']> = Extract<Line, { readonly is: Is }>
+
+/** One lease or run as its holder saw it. */
+export interface Hold {
+  readonly of: string
+  readonly fence: number
+  readonly by: string
+  readonly run: RunName | null
+  /** The wall clock of the host when a run began. */
+  readonly wall: number
+  readonly from: number
+  /** The last moment at which it was to be trusted, had nothing else ended it. */
+  readonly deadline: number
+  /** When it was let go, lost, or its process died; Infinity if nothing of it was recorded. */
+  readonly letGoAt: number
+  readonly lostAt: number
+  readonly lossReason: string | null
+  /** When its signal was aborted for another reason. */
+  readonly toldToStopAt: number
+  readonly diedAt: number
+  readonly outcome: 'done' | 'threw' | null
+  readonly releaseOutcome: string | null
+}
+
+/** A moment from which on G1 may be broken for what was held then. */
+export interface Exception {
+  readonly at: number
+  readonly kind: ExceptionKind
+  readonly of: string | null
+}
+
+/** All that was written down, in the order of time. */
+export class History {
+  readonly lines: readonly Line[]
+  readonly holds: readonly Hold[]
+  readonly exceptions: readonly Exception[]
+
+  constructor(lines: readonly Line[]) {
+    this.lines = lines.toSorted((a, b) => a.at - b.at)
+    this.holds = toHolds(this.lines)
+    this.exceptions = this.all('fault').flatMap(({ at, phase, exception }) =>
+      exception === undefined || phase === 'end' ? [] : [{ at, ...exception }],
+    )
+  }
+
+  all<Is extends Line['is']>(is: Is): readonly LineOf<Is>[] {
+    return this.lines.filter((line): line is LineOf<Is> => line.is === is)
+  }
+
+  /** The holds of each key and task, in the order of their grants. */
+  get byName(): ReadonlyMap<string, readonly Hold[]> {
+    const byName = new Map<string, Hold[]>()
+    for (const hold of this.holds) {
+      const others = byName.get(hold.of)
+      if (others === undefined) byName.set(hold.of, [hold])
+      else others.push(hold)
+    }
+    return byName
+  }
+
+  /** The first named exception that concerns this name between two moments. */
+  exceptionBetween(from: number, to: number, of: string): Exception | undefined {
+    return this.exceptions.find(
+      (exception) =>
+        exception.at >= from && exception.at <= to && (exception.of === null || exception.of === of),
+    )
+  }
+}
+
+/** Until when its holder believed in it: G1's interval ends at the first of these. */
+export function beliefEnd({ deadline, letGoAt, lostAt, diedAt }: Hold): number {
+  return Math.min(deadline, letGoAt, lostAt, diedAt)
+}
+
+export function readHistory(folder: string): History {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
+  const lines = files.flatMap((name) => {
+    const texts = readFileSync(join(folder, name), 'utf8').split('\n')
+    return texts.filter((text) => text !== '').map((text) => JSON.parse(text) as Line)
+  })
+  return new History(lines)
+}
+
+type Open = { -readonly [Name in keyof Hold]: Hold[Name] }
+
+function toHolds(lines: readonly Line[]): readonly Hold[] {
+  const all: Open[] = []
+  /** By holder, name and fence; a store that repeats a fence begins a new one. */
+  const latest = new Map<string, Open>()
+  const died = new Map<string, number>()
+  for (const line of lines) {
+    if (line.is === 'ended') died.set(line.worker, line.at)
+    if (!('fence' in line) || line.is === 'resource') continue
+    const name = `${line.by} ${line.of} ${line.fence}`
+    if (line.is === 'granted') {
+      const begun: Open = {
+        of: line.of,
+        fence: line.fence,
+        by: line.by,
+        run: line.run ?? null,
+        wall: line.wall ?? 0,
+        from: line.at,
+        deadline: line.until,
+        letGoAt: Infinity,
+        lostAt: Infinity,
+        lossReason: null,
+        toldToStopAt: Infinity,
+        diedAt: Infinity,
+        outcome: null,
+        releaseOutcome: null,
+      }
+      all.push(begun)
+      latest.set(name, begun)
+      continue
+    }
+    const hold = latest.get(name)
+    if (hold === undefined) continue
+    if (line.is === 'trusted') hold.deadline = Math.max(hold.deadline, line.until)
+    if (line.is === 'lost' && hold.lostAt === Infinity) {
+      hold.lostAt = line.at
+      hold.lossReason = line.reason
+    }
+    if (line.is === 'told-to-stop') hold.toldToStopAt = line.at
+    if (line.is === 'let-go') {
+      hold.letGoAt = Math.min(hold.letGoAt, line.at)
+      hold.outcome = line.outcome ?? null
+    }
+    if (line.is === 'given-back') hold.releaseOutcome = line.outcome
+  }
+  for (const hold of all) hold.diedAt = died.get(hold.by) ?? Infinity
+  return all
+}

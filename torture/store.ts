@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startPostgres } from '../scripts/servers/postgres.mjs'
+import { startRedis } from '../scripts/servers/redis.mjs'
+import type { Server } from '../scripts/servers/server.mjs'
+import type { ClientName } from '../test/programs/open-locks.ts'
+import { type FaultProxy, startFaultProxy } from '../test/support/fault-proxy.ts'
+import type { DriverName } from './arguments.ts'
+
+/** A store of this run's own, and a way to it for each place. */
+export interface Store {
+  readonly driver: DriverName
+  readonly server: Server | null
+  /** For `connect`, past all proxies. */
+  readonly url: string
+  readonly clients: readonly (readonly [ClientName, 'application' | 'connect'])[]
+  readonly links: readonly { readonly url: string; readonly proxy: FaultProxy | null }[]
+  close(): Promise<void>
+}
+
+export async function startStore(driver: DriverName, places: number): Promise<Store> {
+  if (driver === 'sqlite') return sqliteFile(places)
+  const server =
+    driver === 'redis'
+      ? await startRedis({ config: { appendonly: 'yes', appendfsync: 'always' } })
+      : await startPostgres({ config: { max_connections: '250' } })
+  const proxies = await Promise.all(Array.from({ length: places }, () => startFaultProxy(server.url)))
+  return {
+    driver,
+    server,
+    url: server.url,
+    clients:
+      driver === 'redis'
+        ? [
+            ['ioredis', 'application'],
+            ['node-redis', 'application'],
+            ['ioredis', 'connect'],
+          ]
+        : [
+            ['pg', 'application'],
+            ['postgres.js', 'application'],
+            ['pg', 'connect'],
+          ],
+    links: proxies.map((proxy) => ({ url: proxy.url, proxy })),
+    async close() {
+      await Promise.all(proxies.map((proxy) => proxy.close()))
+      await server.close()
+    },
+  }
+}
+
+function sqliteFile(places: number): Store {
+  const folder = mkdtempSync(join(tmpdir(), 'leasehold-torture-store-'))
+  const path = join(folder, 'locks.db')
+  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  process.once('exit', remove)
+  return {
+    driver: 'sqlite',
+    server: null,
+    url: `sqlite:${path}`,
+    clients: [['sqlite', 'application']],
+    links: Array.from({ length: places }, () => ({ url: path, proxy: null })),
+    close: async () => remove(),
+  }
+}

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, type LockService, type RunHistoryEntry, TaskScheduler } from 'leasehold'
+import { seededRandom } from 'leasehold/testing'
+import type { TortureArguments } from './arguments.ts'
+import { allCheckers } from './checkers/all-checkers.ts'
+import type { Evidence, Violation } from './checkers/checker.ts'
+import { Fleet } from './fleet.ts'
+import { Journal } from './history/journal.ts'
+import { readHistory } from './history/read-history.ts'
+import { now } from './history/records.ts'
+import { Administrator } from './nemesis/administrator.ts'
+import { Nemesis } from './nemesis/nemesis.ts'
+import type { Scene } from './nemesis/scene.ts'
+import { FencedResource } from './resource.ts'
+import { startStore, type Store } from './store.ts'
+import { type Summary, summarize } from './summary.ts'
+import { taskPlans } from './task-plans.ts'
+import { plantedBugs } from './worker/planted-bugs.ts'
+
+const ttlMs = 1_000
+const namespace = 'torture'
+const hotKeys = ['hot-1', 'hot-2', 'hot-3', 'hot-4']
+const coldKeys = Array.from({ length: 40 }, (_, index) => `cold-${index}`)
+/** Long enough that every key is wanted, and every slot that was lost is retried. */
+const calmMs = 4_000
+
+export interface Verdict {
+  readonly summary: Summary
+  readonly violations: readonly Violation[]
+}
+
+/** One run: workers, faults, a calm end; then the checkers. @param folder where the histories go */
+export async function torture(args: TortureArguments, folder: string): Promise<Verdict> {
+  const { plant } = args
+  const random = seededRandom(args.seed)
+  const store = await startStore(args.driver, args.workers)
+  const journal = new Journal(`${folder}/observer.jsonl`, 'observer')
+  const operator = await connect(store.url, { namespace, ttl: ttlMs, requestTimeout: 2_000 })
+  try {
+    const fleet = new Fleet({
+      folder,
+      random,
+      journal,
+      resource: new FencedResource(journal, plant !== 'resource-without-fences'),
+      clients: store.clients,
+      orders: {
+        namespace,
+        ttlMs,
+        hotKeys,
+        coldKeys,
+        plant: plant !== null && plant in plantedBugs ? plant : null,
+      },
+      clocksAreWrong: store.server !== null && (args.nemesis === null || args.nemesis === 'clock-step'),
+      links: store.links,
+    })
+    const faults = await faultsOf(args, { fleet, store, random, operator, journal })
+    journal.write({ is: 'calm' })
+    await sleep(calmMs)
+    await fleet.leave()
+    await probe(operator, journal)
+    const evidence: Evidence = {
+      history: readHistory(folder),
+      ttlMs,
+      tasks: await readTasks(operator, plant === 'run-log-with-holes'),
+      readAt: Date.now(),
+      wallMinusBoot: Date.now() - now(),
+    }
+    const violations = allCheckers.flatMap((check) => check(evidence)).toSorted((a, b) => a.at - b.at)
+    return { summary: summarize(args, evidence, violations, faults), violations }
+  } finally {
+    await operator.close()
+    await store.close()
+    journal.close()
+  }
+}
+
+async function faultsOf(
+  args: TortureArguments,
+  {
+    fleet,
+    store,
+    random,
+    operator,
+    journal,
+  }: {
+    fleet: Fleet
+    store: Store
+    random: Scene['random']
+    operator: LockService
+    journal: Journal
+  },
+): Promise<Readonly<Record<string, number>>> {
+  const over = AbortSignal.timeout(args.seconds * 1_000)
+  const scene: Scene = {
+    fleet,
+    store,
+    random,
+    ttlMs,
+    namespace,
+    hotKeys,
+    administrator: new Administrator(store, namespace),
+    operator,
+    over,
+    wait: (ms) => sleep(ms, undefined, { signal: over }).catch(() => {}),
+    except: (kind, of) => journal.write({ is: 'fault', kind, phase: 'begin', exception: { kind, of } }),
+  }
+  const nemesis = new Nemesis(scene, journal, args.nemesis)
+  await nemesis.run()
+  return nemesis.faults
+}
+
+/** Once all have ended, whatever they held is free one ttl later at most. */
+async function probe(operator: LockService, journal: Journal): Promise<void> {
+  await Promise.all(
+    [...hotKeys, ...coldKeys].map(async (key) => {
+      const from = now()
+      const of = `lock:${key}`
+      try {
+        const lease = await operator.acquire(key, { wait: 8_000 })
+        journal.write({ is: 'probe', of, outcome: lease === null ? 'held' : 'granted', tookMs: now() - from })
+        await lease?.release()
+      } catch (error) {
+        journal.write({ is: 'probe', of, outcome: String(error), tookMs: now() - from })
+      }
+    }),
+  )
+}
+
+async function readTasks(
+  operator: LockService,
+  withHoles: boolean,
+): Promise<ReadonlyMap<string, readonly RunHistoryEntry[]>> {
+  const scheduler = new TaskScheduler({ locks: operator })
+  const tasks = new Map<string, readonly RunHistoryEntry[]>()
+  for (const name of Object.keys(taskPlans)) {
+    const entries = await scheduler.history(name, { limit: 10_000 })
+    tasks.set(name, withHoles ? entries.filter(({ state }) => state !== 'skipped') : entries)
+  }
+  return tasks
+}

@@ -1,0 +1,121 @@
+// One worker of the torture: a process that uses leases and runs tasks, writes down what it sees, and suffers faults.
+import { connect, LockService, onEvent } from 'leasehold'
+import { seededRandom } from 'leasehold/testing'
+import { openClient, type OpenedLocks, connectArguments } from '../../test/programs/open-locks.ts'
+import { Journal } from '../history/journal.ts'
+import { now } from '../history/records.ts'
+import { DeathWish } from './death-wish.ts'
+import { LockWork } from './lock-work.ts'
+import type { WorkerOrder, WorkerOrders } from './messages.ts'
+import { plantedBugs } from './planted-bugs.ts'
+import { ResourceClient, tell } from './resource-client.ts'
+import { SkewedClock } from './skewed-clock.ts'
+import { TaskWork } from './task-work.ts'
+import { Witness } from './witness.ts'
+
+const orders = JSON.parse(process.argv[2] ?? '{}') as WorkerOrders
+const { name, place, namespace, ttlMs, address, plant } = orders
+const journal = new Journal(orders.journal, name)
+const random = seededRandom(orders.seed)
+const skewed = new SkewedClock(orders.clock)
+const resource = new ResourceClient()
+const witness = new Witness(journal, skewed)
+const deathWish = new DeathWish()
+const bug = plant === null ? undefined : plantedBugs[plant]
+
+process.on('unhandledRejection', (reason) => journal.write({ is: 'unhandled', error: String(reason) }))
+process.on('uncaughtException', (error) => {
+  journal.write({ is: 'unhandled', error: String(error.stack) })
+  process.exit(70)
+})
+process.on('message', (order: WorkerOrder) => obey(order))
+// Whoever runs this is gone: nobody is left to read what it does.
+process.on('disconnect', () => isLeaving || process.exit(0))
+process.once('SIGTERM', () => void leave())
+
+journal.write({ is: 'begun', place, client: `${address.client} by ${address.by ?? 'application'}` })
+let looking: NodeJS.Timeout | undefined
+watchEvents()
+watchLoop()
+let isLeaving = false
+let hasBegun = (): void => {}
+const begun = new Promise<void>((resolve) => (hasBegun = resolve))
+const { locks, end } = await open()
+const lockWork = new LockWork({ locks, orders, random, journal, witness, resource })
+const taskWork = new TaskWork({ locks, random, journal, witness, resource })
+const working = lockWork.run()
+hasBegun()
+await taskWork.start().catch((error: unknown) => journal.write({ is: 'unhandled', error: String(error) }))
+tell({ tell: 'ready' })
+
+async function open(): Promise<OpenedLocks> {
+  const service = { namespace, ttl: ttlMs, requestTimeout: 500, clock: bug?.clock?.(skewed) ?? skewed }
+  if (address.by === 'connect' && bug === undefined) {
+    for (;;) {
+      try {
+        const connected = await connect(...connectArguments(address, service))
+        return { locks: connected, end: () => connected.close() }
+      } catch {
+        // It starts in the middle of a fault: as a supervisor would, try again.
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+  }
+  const client = await openClient(address)
+  const driver = deathWish.around(bug?.driver?.(client.driver, place) ?? client.driver)
+  const opened = new LockService({ ...service, driver })
+  return { locks: opened, end: () => opened.close().then(client.end) }
+}
+
+function obey(order: WorkerOrder): void {
+  switch (order.do) {
+    case 'answer':
+      return resource.hear(order)
+    case 'block': {
+      const until = performance.now() + order.ms
+      while (performance.now() < until);
+      return
+    }
+    case 'step-clock':
+      return skewed.step(order.ms)
+    case 'die':
+      return deathWish.at(order.at)
+    case 'leave':
+      return void leave()
+  }
+}
+
+/** Ends everything in good order; then nothing of the library may keep the process alive. */
+async function leave(): Promise<void> {
+  if (isLeaving) return
+  isLeaving = true
+  await begun
+  lockWork.stop()
+  await taskWork.stop()
+  await Promise.race([working, new Promise((resolve) => setTimeout(resolve, 3_000).unref())])
+  await end()
+  bug?.atEnd?.()
+  clearInterval(looking)
+  journal.write({ is: 'closed' })
+  tell({ tell: 'closed' })
+  if (process.connected) process.disconnect()
+}
+
+function watchEvents(): void {
+  onEvent('leasehold:refresh', ({ key, fence, remainingMs }) =>
+    witness.confirmed(`lock:${key}`, fence, remainingMs),
+  )
+  onEvent('leasehold:lost', ({ key, fence, reason }) =>
+    journal.write({ is: 'lost', of: `lock:${key}`, fence, reason }),
+  )
+}
+
+/** Writes down when the event loop did not turn: a loss is signalled in the first turn afterwards. */
+function watchLoop(): void {
+  let turned = now()
+  looking = setInterval(() => {
+    const at = now()
+    if (at - turned > 25) journal.write({ is: 'gap', from: turned })
+    turned = at
+  }, 10)
+}
