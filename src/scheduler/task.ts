@@ -105,7 +105,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
   /** The lapse watch: what the store says of the run elsewhere. */
   inspected(record: TaskRecord | null): void {
     this.#lapsesAt = Infinity
-    if (record !== null) this.#view.overhear(record, this.#desk.context.options.clock.monotonic())
+    const before = this.#view.running
+    const now = this.#desk.context.options.clock.monotonic()
+    if (record !== null) this.#view.overhear(record, now)
+    if (before !== null && before === this.#view.running && before.lapsesAt <= now) {
+      // The store has forgotten the task, or gone back in time: what it says now counts, or it would be asked in a loop.
+      if (record === null) this.#view.forgetRun(before.fence)
+      else this.#view.learn(record, now)
+    }
     this.wake()
   }
 
