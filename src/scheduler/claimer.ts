@@ -28,7 +28,8 @@ export interface Claimed {
 
 /**
  * Puts the claims of one task to the store, one at a time. While an answer is owed the token stays the same, whatever is
- * claimed meanwhile: if a claim whose answer was lost was granted, the next one is answered with that very run.
+ * claimed meanwhile: if a claim whose answer was lost was granted, the next one is answered with that very run. Once that
+ * run has lapsed it is answered with something else, and the claim after it, under a token of its own, may take over.
  */
 export class Claimer {
   readonly #desk: Desk

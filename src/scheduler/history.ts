@@ -19,7 +19,7 @@ export interface RunHistoryEntry {
    */
   readonly state: RunState
   /**
-   * Why it did not run; null for a run. `overlap`: an earlier one still ran; `paused`; `late`: found after its start
+   * Why it did not run; null for a run, but `cancelled` for one that was lost after it was asked to stop. `overlap`: an earlier one still ran; `paused`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
    * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit; `fence`: granted by a
    * store that had gone back in time.
@@ -33,7 +33,7 @@ export interface RunHistoryEntry {
   /** Null while it runs. */
   readonly endedAt: Date | null
   readonly durationMs: number | null
-  /** What the handler threw, as text. */
+  /** What the handler threw, as text; for a `cancelled` run, who asked it to stop and why. */
   readonly error: string | null
   /** What a lost run came to all the same, if its handler ended later. */
   readonly late: string | null

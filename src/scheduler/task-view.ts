@@ -9,7 +9,12 @@ export interface SeenRun {
   readonly lapsesAt: number
   /** The store has said that it has lapsed. */
   readonly hasLapsed: boolean
+  /** It was asked to stop, as far as this node has heard: not every answer says so. */
+  readonly isCancelled: boolean
 }
+
+/** What an answer tells of a task; only a look at its record tells of a stop request. */
+type Heard = TaskState & { readonly stop?: string | null }
 
 /**
  * What this node knows of a task's record, from the answers that it got. Several questions may be under way at once, so
@@ -35,8 +40,9 @@ export class TaskView {
   }
 
   /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
-  learn(state: TaskState, receivedAt: number): void {
-    const { now, mark, paused, running } = state
+  learn(state: Heard, receivedAt: number): void {
+    const { now, mark, paused, running, stop = null } = state
+    const known = this.#running
     this.#asOf = now
     this.#mark = mark
     this.#isPaused = paused
@@ -49,11 +55,12 @@ export class TaskView {
             fence: running.fence,
             lapsesAt: receivedAt + Math.max(running.remainingMs, 0),
             hasLapsed: running.remainingMs <= 0,
+            isCancelled: stop !== null || (known?.fence === running.fence && known.isCancelled),
           }
   }
 
   /** Takes in another answer, unless it is older than what is known. */
-  overhear(state: TaskState, receivedAt: number): void {
+  overhear(state: Heard, receivedAt: number): void {
     if (state.now >= this.#asOf && state.mark >= (this.#mark ?? -Infinity)) this.learn(state, receivedAt)
   }
 

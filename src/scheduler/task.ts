@@ -176,7 +176,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
       const lapseClaim: Claim = { slot: mark, after: mark, decide: 'run', gap: '', reason: '' }
       if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
-      else if (!isPaused || !this.#isRetryDue(running)) return lapseClaim
+      else if (!isPaused || running.isCancelled || !this.#isRetryDue(running)) return lapseClaim
     }
     lapses.watch(this)
     return null
@@ -218,7 +218,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
-      // Nothing came of it, so the same claim is made again; a store that keeps its contract never gets here.
+      // Nothing came of it, so the same claim is made again. With a store that keeps its contract it was made under the
+      // token of the lapsed run itself, and the next one is not.
       await this.#claimer.rest()
       return
     }

@@ -140,6 +140,35 @@ describe('a node that dies in the middle of a run', () => {
   })
 })
 
+describe('a run that was asked to stop, and whose node dies', () => {
+  it.each([false, true])('is lost: cancelled, and not run again (task paused: %s)', async (isPaused) => {
+    const fleet = new Fleet()
+    const [first, second] = [fleet.node(), fleet.node()]
+    for (const node of [first, second]) {
+      node.runs('close', { every: '1h', onCrash: 'retry', ttl: '10s' }, ({ slot }) =>
+        fleet.seconds(slot) === 3_600 ? never() : undefined,
+      )
+    }
+    await fleet.start(first)
+    await fleet.advanceTo('2026-01-01T01:00:01Z')
+    await fleet.start(second)
+    first.kill()
+    const { tasks } = fleet.driver.open('default')
+    const call = { attempt: 1, lockedRows: 'wait' } as const
+    const control = { task: 'close', by: 'ops: wrong month', fence: null }
+    await tasks.control({ ...control, kind: 'cancel', requestId: 'c' }, call)
+    if (isPaused) await tasks.control({ ...control, kind: 'pause', requestId: 'p' }, call)
+    await fleet.advance(30_000)
+    expect(await fleet.history('close')).toEqual(['3600/1 lost cancelled'])
+    const [entry] = await fleet.entries('close')
+    expect(entry?.error).toBe('ops: wrong month')
+    expect(fleet.slotEvents.filter(({ outcome }) => outcome === 'lost')).toHaveLength(1)
+    if (isPaused) await tasks.control({ ...control, kind: 'resume', requestId: 'r' }, call)
+    await fleet.advanceTo('2026-01-01T02:00:01Z')
+    expect(fleet.ran).toEqual(['n1 3600/1', 'n2 7200/1'])
+  })
+})
+
 describe('a run that is longer than its lease', () => {
   it('is renewed all the time and never begun a second time (N59, N29)', async () => {
     const fleet = new Fleet()

@@ -31,6 +31,8 @@ export interface NodeOptions extends Omit<TaskSchedulerOptions, 'locks'> {
   /** Every timer of this node fires so much too late. */
   readonly timersLateMs?: number
   readonly requestTimeout?: number
+  /** Its way to the store. Default: the fleet's driver. */
+  readonly driver?: Driver
 }
 
 /** One simulated process. */
@@ -92,7 +94,13 @@ export class Fleet {
   }
 
   node(options: NodeOptions = {}): FleetNode {
-    const { wallOffsetMs = 0, timersLateMs = 0, requestTimeout = 5_000, ...schedulerOptions } = options
+    const {
+      wallOffsetMs = 0,
+      timersLateMs = 0,
+      requestTimeout = 5_000,
+      driver = this.driver,
+      ...schedulerOptions
+    } = options
     const name = `n${this.#nodes.length + 1}`
     const worker = this.time.worker(wallOffsetMs)
     const clock =
@@ -104,7 +112,7 @@ export class Fleet {
             setTimer: (...[delayMs, callback, timer]: Parameters<WorkerClock['setTimer']>) =>
               worker.setTimer(delayMs + timersLateMs, callback, timer),
           }
-    const link = new TestLink(this.driver, this.time)
+    const link = new TestLink(driver, this.time)
     const random = seededRandom(this.#nodes.length + 1).next
     const locks = new LockService({ driver: link.driver, clock, random, requestTimeout })
     const tasks = new TaskScheduler({ locks, ...schedulerOptions })
