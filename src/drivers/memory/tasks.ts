@@ -79,6 +79,8 @@ export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriv
       for (const rows of runs.values()) {
         for (const [id, row] of rows) {
           if (purged >= limit) return purged
+          // In the order in which they were begun: what follows has not ended sooner.
+          if (row.startedAt > endedBefore) break
           if (row.endedAt === null || row.endedAt > endedBefore) continue
           rows.delete(id)
           purged += 1

@@ -292,29 +292,37 @@ select coalesce(json_agg(json_build_object(
  * $5, $6, $7 task, slot and attempt after which to begin.
  * Output: [deleted, task, slot, attempt], the last row looked at, or '' for the task at the end.
  *
- * Walks along the primary key, as the purge of leases does. An index on the time of the end would be written with every
- * run, and would tempt the planner to look a run up by its namespace alone.
+ * Walks along the primary key, row by row, and from the first young slot of a task to the next task: no row ends before
+ * its slot, so what lies between need not be looked at, however much it is. An index on the time of the end would be
+ * written with every run, and would tempt the planner to look a run up by its namespace alone. That an old row is not the
+ * first of the walk, and was found, goes without saying: it is said so that the planner expects few of them, and does not
+ * read the table from end to end to match them with it.
  */
 export function purgeRunsSql({ runs }: TableNames): string {
-  return `with walk as materialized (
-  select g.namespace, g.task, g.slot, g.attempt,
-         g.ended_at <= clock_timestamp() - $2::text::float8 * interval '1 ms' as old
-    from (select * from ${runs} g
-           where (g.namespace, g.task, g.slot, g.attempt) > ($1, $5, $6::text::bigint, $7::text::integer)
-           order by g.namespace, g.task, g.slot, g.attempt limit $4::text::bigint) g
-   where g.namespace = $1),
-chosen as materialized (select * from walk where old order by task, slot, attempt limit $3::text::bigint),
-del as (
-  delete from ${runs} g using chosen c
-   where (g.namespace, g.task, g.slot, g.attempt) = (c.namespace, c.task, c.slot, c.attempt)
-  returning 1),
-last as (
-  (select task, slot, attempt from chosen where (select count(*) from chosen) >= $3::text::bigint
-    order by task desc, slot desc, attempt desc limit 1)
+  return `with recursive ${moment},
+walk as (
+  select $5::text collate "C" as task, $6::text::bigint as slot, $7::text::integer as attempt, false as is_old,
+         $6::text::bigint as beyond, 0 as steps, 0 as found
    union all
-  (select task, slot, attempt from walk
-    where (select count(*) from chosen) < $3::text::bigint and (select count(*) from walk) >= $4::text::bigint
-    order by task desc, slot desc, attempt desc limit 1))
+  select g.task, g.slot, g.attempt, g.is_old, g.beyond, w.steps + 1, w.found + g.is_old::integer
+    from walk w cross join t cross join lateral (
+      select g.namespace, g.task, g.slot, g.attempt,
+             coalesce(g.ended_at <= t.now - $2::text::float8 * interval '1 ms', false) as is_old,
+             case when g.slot > floor(t.ms - $2::text::float8)::bigint then 9223372036854775807 else g.slot end as beyond
+        from ${runs} g
+       where (g.namespace, g.task, g.slot, g.attempt) > ($1, w.task, w.beyond, w.attempt)
+       order by g.namespace, g.task, g.slot, g.attempt limit 1) g
+   where g.namespace = $1 and w.found < $3::text::bigint and w.steps < $4::text::bigint),
+mine as materialized (
+  select g.row_id from (select * from walk where is_old and steps > 0 and found > 0 order by steps) w cross join lateral (
+    select g.ctid as row_id from ${runs} g
+     where g.namespace = $1 and g.task = w.task and g.slot = w.slot and g.attempt = w.attempt
+       for update skip locked) g),
+del as (
+  delete from ${runs} g using mine m where g.ctid = m.row_id returning 1),
+last as (
+  select task, slot, attempt from walk
+   where found >= $3::text::bigint or steps >= $4::text::bigint order by steps desc limit 1)
 select json_build_array((select count(*) from del), coalesce(l.task, ''), coalesce(l.slot, 0),
                         coalesce(l.attempt, 0))::text as answer
   from (select) one left join last l on true`

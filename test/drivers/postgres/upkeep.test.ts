@@ -80,4 +80,49 @@ describe.skipIf(!(await isAvailable('postgres')))('the upkeep of the tables', ()
     expect(purged.reduce((sum, count) => sum + count)).toBe(40)
     expect(await database.sql('select count(*)::int as n from leasehold_runs')).toEqual([{ n: 20 }])
   })
+
+  it('finds the old rows of a log without looking at the young ones, however many they are', async () => {
+    await using database = await freshDatabase()
+    const client = await database.client()
+    const { tasks } = postgresDriver(client, { listen: false }).open('ns')
+    await tasks.poll(call)
+    const hourMs = 3_600_000
+    await database.sql(`insert into leasehold_runs (namespace, task, slot, attempt, state, follows, gap, started_at, ended_at)
+      select 'ns', 'task-' || i % 5, (extract(epoch from now()) * 1000)::bigint - i, 1, 'succeeded', 0, '', now(), now()
+        from generate_series(1, 50000) i`)
+    await database.sql(`insert into leasehold_runs (namespace, task, slot, attempt, state, follows, gap, started_at, ended_at)
+      select 'ns', 'task-' || i % 5, (extract(epoch from now()) * 1000)::bigint - ${2 * hourMs} + i, 1, 'succeeded', 0, '',
+             now() - interval '2 hours', now() - interval '2 hours'
+        from generate_series(1, 400) i`)
+    await client.query('select pg_stat_force_next_flush()')
+    await client.query('select 1')
+    await database.sql('select pg_stat_reset()')
+    expect(await tasks.purge({ retentionMs: hourMs, limit: 500 }, call)).toBe(400)
+    expect(await tasks.purge({ retentionMs: hourMs, limit: 500 }, call)).toBe(0)
+    await client.query('select pg_stat_force_next_flush()')
+    await client.query('select 1')
+    const [reads] = await database.sql(
+      `select seq_scan::int as scans, idx_tup_fetch::int as fetched from pg_stat_user_tables where relname = 'leasehold_runs'`,
+    )
+    expect(reads!['scans']).toBe(0)
+    expect(reads!['fetched']).toBeLessThan(5_000)
+  })
+
+  it('comes round to the rows of every task, however many of one are in its way', async () => {
+    await using database = await freshDatabase()
+    const { tasks } = database.driver().open('ns')
+    await tasks.poll(call)
+    // Decided long after their slots: 4 × 10 rows are looked at each time, and these are too young to go.
+    await database.sql(`insert into leasehold_runs (namespace, task, slot, attempt, state, follows, gap, started_at, ended_at)
+      select 'ns', case when i <= 90 then 'a' else 'b-' || i end, i, 1, 'missed', 0, '', now(),
+             case when i <= 90 then now() else now() - interval '1 day' end
+        from generate_series(1, 190) i`)
+    const purged: number[] = []
+    for (let round = 0; round < 16; round++)
+      purged.push(await tasks.purge({ retentionMs: 3_600_000, limit: 10 }, call))
+    expect(purged.slice(0, 2)).toEqual([0, 0])
+    expect(purged.reduce((sum, count) => sum + count)).toBe(100)
+    expect(Math.max(...purged)).toBe(10)
+    expect(await database.sql('select count(*)::int as n from leasehold_runs')).toEqual([{ n: 90 }])
+  })
 })
