@@ -8,6 +8,7 @@ import { Backoff } from './backoff.ts'
 import { ControlWatch } from './control-watch.ts'
 import { createVerbs, type Desk } from './desk.ts'
 import { LapseWatch } from './lapse-watch.ts'
+import type { LogPurge } from './log-purge.ts'
 import { stopGraceMs } from './run.ts'
 import type { ResolvedTaskSchedulerOptions } from './scheduler-options.ts'
 import { StoreTime } from './store-time.ts'
@@ -20,11 +21,12 @@ export class Node {
   readonly #desk: Desk
   readonly #attendance: Attendance
   readonly #control: ControlWatch
+  readonly #logPurge: LogPurge
   readonly #tasks: Task[] = []
   #hasBegun = false
   #isStopped = false
 
-  constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions) {
+  constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions, logPurge: LogPurge) {
     const { clock, random } = context.options
     const storeTime = new StoreTime(clock, () => this.#desk.agenda.rearm())
     const outage = new Backoff({ clock, random, shortestMs: 50, longestMs: 2_000 })
@@ -52,6 +54,7 @@ export class Node {
       everyMs: options.controlEveryMs,
       onChange: () => void this.#attendance.lookAgain(),
     })
+    this.#logPurge = logPurge
   }
 
   /**
@@ -68,6 +71,7 @@ export class Node {
     if (this.#isStopped) return
     for (const task of this.#tasks) task.begin()
     this.#control.open()
+    this.#logPurge.open()
     this.#hasBegun = true
   }
 
@@ -89,6 +93,7 @@ export class Node {
     this.#isStopped = true
     this.#attendance.close()
     this.#control.close()
+    this.#logPurge.close()
     this.#desk.agenda.close()
     this.#desk.lapses.close()
     const drained = Promise.all(this.#tasks.map((task) => task.drain()))

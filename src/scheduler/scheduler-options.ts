@@ -1,4 +1,4 @@
-import { type Duration, parseDuration } from '../core/duration.ts'
+import { type Duration, parseDuration, year } from '../core/duration.ts'
 import { InvalidOptionError } from '../core/errors.ts'
 import type { LockService } from '../core/lock-service.ts'
 import { type LeaseOptions, refuseUnknown } from '../core/options.ts'
@@ -14,6 +14,12 @@ export interface TaskSchedulerOptions extends Pick<LeaseOptions, 'ttl' | 'heartb
    * look is one cheap read. Default `'5s'`, at least 100 ms, at most 1 min.
    */
   readonly controlEvery?: Duration | undefined
+  /**
+   * How long the run log keeps what became of a slot, counted from its end. This process deletes what is older in the
+   * background, at most every ten minutes. Longer shows more in `history()` and takes more room; the fleet keeps what the
+   * shortest of its processes says. Default `'30d'`, at least 1 min, at most 100 years.
+   */
+  readonly logRetention?: Duration | undefined
   /** The time zone of crons that name none. The same for the whole fleet, or it runs different schedules. Default `'UTC'`. */
   readonly timeZone?: string | undefined
 }
@@ -35,6 +41,7 @@ export interface ResolvedTaskSchedulerOptions {
   readonly locks: LockService
   readonly keepAlive: boolean
   readonly controlEveryMs: number
+  readonly logRetentionMs: number
   readonly timeZone: string
   readonly lease: Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'>
 }
@@ -43,6 +50,7 @@ const schedulerOptionNames = [
   'locks',
   'keepAlive',
   'controlEvery',
+  'logRetention',
   'timeZone',
   'ttl',
   'heartbeat',
@@ -56,6 +64,7 @@ export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): Reso
     locks,
     keepAlive = true,
     controlEvery = 5_000,
+    logRetention = '30d',
     timeZone = 'UTC',
     ttl,
     heartbeat,
@@ -68,6 +77,7 @@ export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): Reso
     locks,
     keepAlive,
     controlEveryMs: parseDuration('controlEvery', controlEvery, { min: 100, max: 60_000 }),
+    logRetentionMs: parseDuration('logRetention', logRetention, { min: 60_000, max: 100 * year }),
     timeZone,
     lease: { ttl, heartbeat, maxLifetime },
   }

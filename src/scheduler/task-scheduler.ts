@@ -5,6 +5,7 @@ import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
+import { LogPurge } from './log-purge.ts'
 import { Node } from './node.ts'
 import type { Schedule } from './schedule.ts'
 import {
@@ -40,6 +41,7 @@ export class TaskScheduler {
   readonly #context: ServiceContext
   readonly #options: ResolvedTaskSchedulerOptions
   readonly #defaults: TaskDefaults
+  readonly #logPurge: LogPurge
   readonly #tasks = new Map<string, readonly [TaskDefinition, TaskHandler]>()
   /** The present node, and earlier ones with handlers that have not ended. */
   readonly #nodes = new Set<Node>()
@@ -50,8 +52,9 @@ export class TaskScheduler {
   /** @throws InvalidOptionError */
   constructor(options: TaskSchedulerOptions) {
     this.#options = resolveTaskSchedulerOptions(options)
-    const { locks, timeZone, lease } = this.#options
+    const { locks, timeZone, lease, logRetentionMs } = this.#options
     this.#context = contextOf(locks)
+    this.#logPurge = new LogPurge(this.#context, logRetentionMs)
     this.#defaults = { service: this.#context.options, timeZone, lease }
     // A default that cannot be used is refused here, not by the first task that it is used for.
     resolveTask('any', { cron: '@daily' }, this.#defaults)
@@ -90,7 +93,7 @@ export class TaskScheduler {
       )
     }
     this.#context.dependents.add(this.#dependent)
-    const node = new Node(this.#context, this.#options)
+    const node = new Node(this.#context, this.#options, this.#logPurge)
     this.#node = node
     this.#nodes.add(node)
     try {

@@ -77,7 +77,8 @@ export class TestLink {
   }
 
   async #send(verb: TaskVerb, args: readonly unknown[], pass: () => Promise<unknown>): Promise<unknown> {
-    const requests = Array.isArray(args[0]) ? (args[0] as SeenRequest[]) : []
+    const single = args.length > 1 ? [args[0] as SeenRequest] : []
+    const requests = Array.isArray(args[0]) ? (args[0] as SeenRequest[]) : single
     this.calls.push({ verb, requests, call: args.at(-1) as CallOptions })
     if (this.lagMs > 0) await this.#time.sleep(this.lagMs)
     if (this.isCut) throw new DriverFault('not-sent', 'The test has cut the link.')
