@@ -20,6 +20,24 @@ export const lapsedRunBugs: readonly PlantedBug[] = [
     }),
   },
   {
+    id: 'retry-of-the-newest-only',
+    what: 'A lapsed run is retried only if no later slot was decided meanwhile.',
+    caughtBy: ['slots that were decided while a run was lapsing do not prevent its retry'],
+    plant: ({ tasks, table }) => ({
+      tasks: {
+        claim: (requests, call) =>
+          tasks.claim(
+            requests.map((request) => {
+              const row = table.tasks.get(request.task)
+              const run = row?.run ?? null
+              return run !== null && run.slot < (row?.mark ?? 0) ? { ...request, onCrash: 'skip' } : request
+            }),
+            call,
+          ),
+      },
+    }),
+  },
+  {
     id: 'retry-without-end',
     what: 'A slot is retried more often than is allowed.',
     caughtBy: ['a run is retried as often as is allowed, and not once more'],
