@@ -19,8 +19,8 @@ const targets = [
     project: 'tsconfig.programs.json',
     output: 'dist-programs',
     base: '',
-    sources: ['examples', 'test/programs', 'torture'],
-    reads: ['src', 'test/support', 'scripts/servers', 'tsconfig.build.json'],
+    sources: ['examples', 'test/programs', 'torture', 'simulator'],
+    reads: ['src', 'test/core/virtual-time.ts', 'test/support', 'scripts/servers', 'tsconfig.build.json'],
   },
 ]
 

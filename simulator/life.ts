@@ -1,0 +1,408 @@
+import type { LockService } from '../src/core/lock-service.ts'
+import type { Lease } from '../src/core/lease.ts'
+import { LeaseLostError } from '../src/core/errors.ts'
+import type { TaskScheduler } from '../src/scheduler/task-scheduler.ts'
+import type { TaskRun } from '../src/scheduler/task-run.ts'
+import { seededRandom } from '../src/testing/seeded-random.ts'
+import type { VirtualTime, WorkerClock } from '../test/core/virtual-time.ts'
+import type { History } from './history.ts'
+import { clocksOf, Link, type LinkOptions, type Port } from './network.ts'
+import { taskKey } from './observed-store.ts'
+import type { AcquireDeed, NodePlan, TaskPlan } from './plan.ts'
+
+/** What is simulated: the real classes, or ones with a planted bug. */
+export interface ClassesUnderTrial {
+  readonly LockService: new (...args: ConstructorParameters<typeof LockService>) => LockService
+  readonly TaskScheduler: new (...args: ConstructorParameters<typeof TaskScheduler>) => TaskScheduler
+}
+
+export const requestTimeoutMs = 400
+/** The most attempts at one slot. */
+export const maxAttempts = 3
+/** After the clocks of a process have jumped, a look at them within a second tells. */
+const clockJumpSlackMs = 1_100
+
+export interface LifeOptions extends Pick<LinkOptions, 'driver' | 'open'> {
+  readonly classes: ClassesUnderTrial
+  readonly time: VirtualTime
+  readonly history: History
+  readonly plan: NodePlan
+  readonly port: Port
+  readonly tasks: readonly TaskPlan[]
+  readonly number: number
+  readonly seed: number
+  readonly isEdited: boolean
+  /** The token of a grant, as the store knows it. */
+  readonly tokenOf: (key: string, fence: number) => string
+}
+
+/** What somebody trusts: a lease that was returned, or the run that a handler was given. */
+interface Belief {
+  readonly key: string
+  readonly token: string
+  readonly fence: number
+  readonly source: Pick<Lease, 'isHeld' | 'signal'>
+  isTold: boolean
+}
+
+/** One process from its start to its end: the library, and the user code on it. */
+export class Life {
+  readonly name: string
+  readonly link: Link
+  readonly locks: LockService
+  /** Null where there are no tasks: one costs as much as the rest of a short life. */
+  readonly scheduler: TaskScheduler | null
+  readonly clock: WorkerClock
+  readonly isEdited: boolean
+  /** What its user code waits for. */
+  readonly work = new Set<Promise<unknown>>()
+  state: 'up' | 'stopping' | 'gone' = 'up'
+  /** Nothing is held on to any more. */
+  isEnding = false
+  readonly #options: LifeOptions
+  /** The user code's timers. */
+  readonly #ownClock: WorkerClock
+  readonly #beliefs = new Set<Belief>()
+  readonly #letGo = new Set<() => void>()
+  #awakeSince = -Infinity
+  #jumpedAt = -Infinity
+  #standstills = 0
+
+  constructor(options: LifeOptions) {
+    const { plan, time, number, seed, classes, history, port } = options
+    this.#options = options
+    this.name = `${plan.name}.${number}`
+    this.isEdited = options.isEdited
+    this.clock = time.worker(plan.wallOffsetMs, plan.rate)
+    this.#ownClock = time.worker(plan.wallOffsetMs, plan.rate)
+    this.link = new Link({ ...options, clock: this.clock, history, port, by: this.name })
+    const random = seededRandom(seed * 64 + number * 8 + plan.name.charCodeAt(1)).next
+    this.locks = new classes.LockService({
+      driver: this.link.driver,
+      clock: lateClock(this.clock, plan.timersLateMs),
+      random,
+      requestTimeout: requestTimeoutMs,
+      waitStep: 40,
+    })
+    const hasTasks = options.tasks.length > 0
+    this.scheduler = hasTasks ? new classes.TaskScheduler({ locks: this.locks, controlEvery: 1_000 }) : null
+    for (const task of options.tasks) this.#schedule(task)
+  }
+
+  get isStandingStill(): boolean {
+    return this.clock.frozen
+  }
+
+  start(): void {
+    this.#note('starts', this.isEdited ? 'edited' : '')
+    if (this.scheduler !== null) this.#begin(this.#startScheduler(this.scheduler))
+  }
+
+  /** Again, where the store refuses the task: that is what the error asks for. */
+  async #startScheduler(scheduler: TaskScheduler): Promise<void> {
+    for (;;) {
+      try {
+        return await scheduler.start()
+      } catch (error) {
+        this.#failed('scheduler', '', error)
+        if ((error as { code?: string }).code !== 'STORE_UNUSABLE') return
+        await this.#sleep(200)
+        if (this.state !== 'up') return
+      }
+    }
+  }
+
+  // ---- what is done to it
+
+  standStill(): void {
+    this.#standstills++
+    this.clock.frozen = true
+    this.#ownClock.frozen = true
+  }
+
+  /** Its event loop turns again: user code that blocked it first, then timers or answers. */
+  async goOn(kind: 'pause' | 'block' | 'suspend', forMs: number, answersFirst: boolean): Promise<void> {
+    this.#note('goes-on', kind)
+    this.clock.frozen = false
+    this.#ownClock.frozen = false
+    this.#awakeSince = this.clock.monotonic()
+    if (kind === 'suspend') {
+      this.clock.wasSuspended(forMs)
+      this.#ownClock.wasSuspended(forMs)
+      this.#awakeSince = this.clock.monotonic()
+      this.#jumpedAt = this.#awakeSince
+    }
+    if (kind === 'block') this.sampleAll()
+    if (answersFirst) this.link.thaw()
+    else await this.#options.time.sleep(0).then(() => this.link.thaw())
+  }
+
+  setWallClock(byMs: number): void {
+    this.#note('sets-wall-clock', `${byMs} ms`)
+    this.clock.stepWall(byMs)
+    this.#jumpedAt = this.clock.monotonic()
+  }
+
+  crash(): void {
+    this.#note('crashes', '')
+    this.state = 'gone'
+    this.link.isDead = true
+    this.standStill()
+    this.#beliefs.clear()
+  }
+
+  /** Stops and closes in good order. */
+  async leave(drainMs: number): Promise<void> {
+    this.#note('stops', '')
+    this.state = 'stopping'
+    await this.scheduler?.stop({ drain: drainMs }).catch((error: unknown) => this.#failed('stop', '', error))
+    this.#note('closes', '')
+    await this.locks.close().catch((error: unknown) => this.#failed('close', '', error))
+    this.#note('closed', '')
+    this.state = 'gone'
+    this.noteLeaks()
+  }
+
+  /** What is held without an end is given back from here on. */
+  letGo(): void {
+    this.isEnding = true
+    for (const letGo of this.#letGo) letGo()
+  }
+
+  noteLeaks(): void {
+    const { history, time } = this.#options
+    const timers = time.timers(this.clock).length
+    if (timers > 0) history.add({ kind: 'leak', by: this.name, what: `${timers} timers` })
+    if (this.link.openChannels > 0) history.add({ kind: 'leak', by: this.name, what: 'a subscription' })
+  }
+
+  // ---- what it does
+
+  acquire(ask: number, deed: AcquireDeed): void {
+    this.#begin(this.#acquire(ask, deed))
+  }
+
+  revoke(key: string): void {
+    const told = (outcome: string): void =>
+      this.#options.history.add({ kind: 'revoked', by: this.name, key, outcome })
+    this.#begin(
+      this.locks.forceRelease(key).then(told, (error: unknown) => this.#failed('revoke', key, error)),
+    )
+  }
+
+  look(ask: number, key: string): void {
+    const { history } = this.#options
+    history.add({ kind: 'asks', by: this.name, ask, key, how: 'peek' })
+    const looking = this.locks.peek(key).then(
+      (info) => history.add({ kind: 'looked', by: this.name, key, isHeld: info !== null, ask }),
+      (error: unknown) => this.#failed('look', key, error),
+    )
+    this.#begin(looking)
+  }
+
+  /** Asks those who believe to hold a key what they say now. */
+  sample(key: string, exceptToken: string): void {
+    for (const belief of this.#beliefs)
+      if (belief.key === key && belief.token !== exceptToken) this.#sample(belief)
+  }
+
+  sampleAll(): void {
+    for (const belief of this.#beliefs) this.#sample(belief)
+  }
+
+  #sample({ key, token, fence, source, isTold }: Belief): void {
+    this.#options.history.add({
+      kind: 'sample',
+      by: this.name,
+      key,
+      token,
+      fence,
+      isTold,
+      // What is exact is asked first: asking whether it is held lets it find out.
+      isAborted: source.signal.aborted,
+      isHeld: source.isHeld(),
+      ...this.#wakefulness(),
+    })
+  }
+
+  #wakefulness() {
+    const clocks = clocksOf(this.clock)
+    const { timersLateMs } = this.#options.plan
+    const hasJumped = clocks.monotonic - this.#jumpedAt <= clockJumpSlackMs + timersLateMs
+    return {
+      clocks,
+      awakeForMs: this.clock.frozen ? -1 : clocks.monotonic - this.#awakeSince,
+      slackMs: (hasJumped ? clockJumpSlackMs : 0) + timersLateMs * this.#options.plan.rate,
+    }
+  }
+
+  async #acquire(ask: number, deed: AcquireDeed): Promise<void> {
+    const { history } = this.#options
+    const { key, ttlMs: ttl, waitMs: wait, hasHeartbeat: heartbeat, how, maxLifetimeMs, abortAfterMs } = deed
+    const by = this.name
+    history.add({ kind: 'asks', by, ask, key, how: `${how}, ttl ${ttl}, wait ${wait}` })
+    const signal = abortAfterMs === null ? undefined : this.#abortAfter(abortAfterMs)
+    const options = { ttl, wait, heartbeat, signal, maxLifetime: maxLifetimeMs ?? undefined }
+    const mine = new Error('mine')
+    try {
+      if (how === 'run' || how === 'throw') {
+        const ran = await this.locks.runExclusive(
+          key,
+          (lease) => this.#workUnder(lease, deed, ask, mine),
+          options,
+        )
+        if (ran.acquired)
+          history.add({ kind: 'ran', by, key, isOwnResult: how === 'run' && ran.result === ask })
+        else history.add({ kind: 'null', by, ask, key })
+        return
+      }
+      const lease = await this.locks.acquire(key, options)
+      if (lease === null) history.add({ kind: 'null', by, ask, key })
+      else await this.#hold(lease, deed)
+    } catch (error) {
+      if (error === mine) history.add({ kind: 'ran', by, key, isOwnResult: how === 'throw' })
+      else this.#failed('acquire', key, error)
+    }
+  }
+
+  async #workUnder(lease: Lease, deed: AcquireDeed, ask: number, mine: Error): Promise<number> {
+    const belief = this.#believe(lease.key, lease.token, lease.fence, lease)
+    await this.#hang(deed, lease)
+    this.#stopBelieving(belief)
+    if (deed.how === 'throw') throw mine
+    return ask
+  }
+
+  async #hold(lease: Lease, deed: AcquireDeed): Promise<void> {
+    const belief = this.#believe(lease.key, lease.token, lease.fence, lease)
+    await this.#hang(deed, lease)
+    this.#stopBelieving(belief)
+    await Promise.all([this.#release(lease), deed.how === 'release-twice' ? this.#release(lease) : null])
+  }
+
+  /** Stays, as long as the deed says, and extends in the middle. */
+  async #hang({ holdMs, extendToMs, key }: AcquireDeed, lease: Lease): Promise<void> {
+    if (extendToMs !== null) {
+      await this.#sleep((holdMs ?? 500) / 2)
+      await lease.extend(extendToMs).catch((error: unknown) => this.#failed('extend', key, error))
+    }
+    if (holdMs !== null) return this.#sleep(extendToMs === null ? holdMs : holdMs / 2)
+    if (!this.isEnding) await new Promise<void>((resolve) => this.#letGo.add(resolve))
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    const { history, plan } = this.#options
+    const startedAt = this.clock.monotonic()
+    const standstills = this.#standstills
+    try {
+      const outcome = await lease.release()
+      const tookMs = this.clock.monotonic() - startedAt
+      const wasHeldUp = standstills !== this.#standstills || plan.timersLateMs > 0
+      history.add({
+        kind: 'released',
+        by: this.name,
+        key: lease.key,
+        fence: lease.fence,
+        outcome,
+        tookMs,
+        wasHeldUp,
+      })
+    } catch (error) {
+      this.#failed('release', lease.key, error)
+    }
+  }
+
+  #abortAfter(milliseconds: number): AbortSignal {
+    const controller = new AbortController()
+    this.#ownClock.setTimer(milliseconds, () => controller.abort(new Error('ABORTED')))
+    return controller.signal
+  }
+
+  #schedule(task: TaskPlan): void {
+    const { name, everyMs, editedEveryMs, ttlMs: ttl, onCrash, catchUp, startDeadlineMs, workMs } = task
+    const every = this.isEdited ? editedEveryMs : everyMs
+    const policies = { onCrash, catchUp, startDeadline: startDeadlineMs, ttl }
+    this.scheduler?.schedule(name, { every, ...policies }, async (run) => {
+      const index = Math.round(run.slot.getTime() / every) + run.attempt
+      await this.#run(run, workMs[index % workMs.length] ?? 1, index % 3 === 0)
+      if (index % 5 === 0) throw new Error('failed')
+    })
+  }
+
+  async #run(run: TaskRun, workMs: number, ignoresSignal: boolean): Promise<void> {
+    const { history, tokenOf } = this.#options
+    const { task, attempt, fence, signal } = run
+    history.add({ kind: 'run', by: this.name, task, slot: run.slot.getTime(), attempt, fence })
+    const key = taskKey(task)
+    const belief = this.#believe(key, tokenOf(key, fence), fence, run)
+    const aborted = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve())
+    })
+    await (ignoresSignal ? this.#sleep(workMs) : Promise.race([this.#sleep(workMs), aborted]))
+    this.#stopBelieving(belief)
+  }
+
+  #believe(key: string, token: string, fence: number, source: Pick<Lease, 'isHeld' | 'signal'>): Belief {
+    const { history } = this.#options
+    const by = this.name
+    const belief: Belief = { key, token, fence, source, isTold: false }
+    const isHeld = source.isHeld()
+    history.add({ kind: 'belief', by, key, token, fence, clocks: clocksOf(this.clock), isHeld })
+    const onAbort = (): void => {
+      belief.isTold = true
+      const { reason } = source.signal as { reason: unknown }
+      const why = reason instanceof Error && 'reason' in reason ? String(reason.reason) : String(reason)
+      const isLoss = reason instanceof Error && reason.name === LeaseLostError.name
+      if (isLoss) history.add({ kind: 'loss', by, key, token, fence, reason: why, ...this.#wakefulness() })
+    }
+    if (source.signal.aborted) onAbort()
+    else source.signal.addEventListener('abort', onAbort)
+    this.#beliefs.add(belief)
+    return belief
+  }
+
+  #stopBelieving(belief: Belief): void {
+    const { key, token, fence } = belief
+    this.#beliefs.delete(belief)
+    this.#options.history.add({ kind: 'end', by: this.name, key, token, fence })
+  }
+
+  #begin(work: Promise<unknown>): void {
+    const forget = (): void => void this.work.delete(work)
+    this.work.add(work)
+    work.then(forget, forget)
+  }
+
+  #sleep(forMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ownClock.setTimer(forMs, resolve)
+    })
+  }
+
+  #failed(
+    during: 'acquire' | 'extend' | 'release' | 'revoke' | 'look' | 'scheduler' | 'stop' | 'close',
+    key: string,
+    error: unknown,
+  ): void {
+    const message = error instanceof Error ? error.message : String(error)
+    const code = (error as { code?: string }).code ?? message
+    this.#options.history.add({ kind: 'error', by: this.name, during, key, code, message })
+  }
+
+  #note(
+    kind: 'starts' | 'goes-on' | 'crashes' | 'stops' | 'closes' | 'closed' | 'sets-wall-clock',
+    detail: string,
+  ): void {
+    this.#options.history.add({ kind, by: this.name, detail })
+  }
+}
+
+function lateClock(clock: WorkerClock, lateMs: number) {
+  if (lateMs === 0) return clock
+  return {
+    monotonic: () => clock.monotonic(),
+    wall: () => clock.wall(),
+    setTimer: (...[delayMs, callback, options]: Parameters<WorkerClock['setTimer']>) =>
+      clock.setTimer(delayMs + lateMs, callback, options),
+  }
+}

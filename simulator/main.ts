@@ -1,0 +1,108 @@
+// Thousands of simulated fleets, each drawn from a seed, each held against every promise. Exit code 0 only if all were kept.
+import { parseSimulateArguments, type SimulateArguments, usage } from './arguments.ts'
+import { drawPlan } from './draw-plan.ts'
+import { type Meeting, meetingNames } from './faults-met.ts'
+import { traceOf } from './history.ts'
+import { runSeeds } from './seed-workers.ts'
+import { runSeed, type SeedResult, type Summary } from './series.ts'
+import { shrink } from './shrink.ts'
+import { type Trial, tryPlan } from './trial.ts'
+
+/** So many failing runs are cut down and shown. */
+const shownFailures = 3
+
+async function simulateSeeds(args: SimulateArguments): Promise<Summary> {
+  const { seeds, from, threads } = args
+  const tally = new Map<Meeting, number>()
+  const failures: SeedResult[] = []
+  let overlapMs = 0
+  const startedAt = performance.now()
+  console.error(`Seeds ${from} to ${from + seeds - 1}`)
+  await runSeeds({ from, to: from + seeds }, threads, (result) => {
+    for (const name of result.met) tally.set(name, (tally.get(name) ?? 0) + 1)
+    overlapMs += result.overlapMs
+    if (result.violations.length > 0) failures.push(result)
+  })
+  const seconds = (performance.now() - startedAt) / 1_000
+  failures.sort((one, other) => one.seed - other.seed)
+  for (const { seed } of failures.slice(0, shownFailures)) await showFailure(await tryPlan(drawPlan(seed)))
+  const share = (name: Meeting): number => Number(((tally.get(name) ?? 0) / seeds).toFixed(4))
+  return {
+    violations: failures.reduce((sum, { violations }) => sum + violations.length, 0),
+    seeds,
+    firstSeed: from,
+    runsPerSecond: Number((seeds / seconds).toFixed(1)),
+    overlapMs: Math.round(overlapMs),
+    failedSeeds: failures.map(({ seed }) => seed),
+    met: Object.fromEntries(meetingNames.map((name) => [name, share(name)])) as Record<Meeting, number>,
+  }
+}
+
+/** One run with all that happened in it; if it breaks a promise, cut down as well. */
+async function replay(seed: number): Promise<Summary> {
+  const startedAt = performance.now()
+  const trial = await tryPlan(drawPlan(seed))
+  const seconds = (performance.now() - startedAt) / 1_000
+  console.error(`Seed ${seed}`)
+  for (const line of traceOf(trial.history)) console.error(line)
+  if (trial.violations.length > 0) await showFailure(trial)
+  const { met, overlapMs, violations } = await runSeed(seed)
+  return {
+    violations: violations.length,
+    seeds: 1,
+    firstSeed: seed,
+    runsPerSecond: Number((1 / seconds).toFixed(1)),
+    overlapMs: Math.round(overlapMs),
+    failedSeeds: violations.length > 0 ? [seed] : [],
+    met: Object.fromEntries(meetingNames.map((name) => [name, met.includes(name) ? 1 : 0])) as Record<
+      Meeting,
+      number
+    >,
+  }
+}
+
+async function showFailure(trial: Trial): Promise<void> {
+  const { seed } = trial.plan
+  console.error(`\nSeed ${seed} breaks a promise. Replay it: npm run simulate -- --seed ${seed}`)
+  for (const { promise, at, what } of trial.violations.slice(0, 5))
+    console.error(`  ${promise} at ${at}: ${what}`)
+  const { plan, history, violations } = await shrink(trial)
+  console.error(
+    `Cut down to ${plan.nodes.length} nodes, ${plan.deeds.length} deeds, ${plan.faults.length} faults:`,
+  )
+  console.error(JSON.stringify(plan))
+  for (const line of traceOf(history)) console.error(line)
+  for (const { promise, at, what } of violations) console.error(`  ${promise} at ${at}: ${what}`)
+}
+
+function describe({ violations, seeds, runsPerSecond, overlapMs, failedSeeds, met }: Summary): string {
+  const shares = Object.entries(met).map(
+    ([name, share]) => `  ${name.padEnd(20)}${(100 * share).toFixed(1)} %`,
+  )
+  return [
+    `${seeds} runs, ${runsPerSecond} a second: ${violations} violations.`,
+    ...(failedSeeds.length > 0 ? [`Failed: ${failedSeeds.join(', ')}`] : []),
+    `Named exceptions let two believe for ${overlapMs} ms in all.`,
+    'Of all runs, so many met:',
+    ...shares,
+  ].join('\n')
+}
+
+async function run(): Promise<void> {
+  let args: SimulateArguments
+  try {
+    args = parseSimulateArguments(process.argv.slice(2))
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`)
+    process.exitCode = 2
+    return
+  }
+  Error.stackTraceLimit = 0
+  const summary = args.seed === null ? await simulateSeeds(args) : await replay(args.seed)
+  console.log(args.json ? JSON.stringify(summary) : describe(summary))
+  process.exitCode = summary.violations === 0 ? 0 : 1
+}
+
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
+await run()
