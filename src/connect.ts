@@ -1,7 +1,7 @@
 import { contextOf } from './core/lock-service.ts'
 import { DriverMissingError, InvalidOptionError, quoted } from './core/errors.ts'
 import { parseDuration } from './core/duration.ts'
-import type { LockServiceOptions } from './core/options.ts'
+import { type LockServiceOptions, refuseUnknown, serviceOptionNames } from './core/options.ts'
 import { askStore } from './core/store-call.ts'
 import type { Driver } from './driver/driver.ts'
 import { LockService } from './lock-service.ts'
@@ -21,6 +21,8 @@ export interface ConnectOptions extends Omit<LockServiceOptions, 'driver'> {
   /** Which client library to use where the store has two. Default: the first of them that is installed. */
   readonly client?: 'pg' | 'postgres' | 'ioredis' | 'redis' | undefined
 }
+
+const connectOptionNames = ['client', ...serviceOptionNames.filter((name) => name !== 'driver')]
 
 /** A driver with a client of its own, that is closed with the service. */
 interface Connection {
@@ -50,6 +52,7 @@ interface Connection {
  * const locks = await connect(process.env.LEASEHOLD_URL)
  */
 export async function connect(url?: string, options: ConnectOptions = {}): Promise<LockService> {
+  refuseUnknown('connect', options, connectOptionNames)
   const { client, ...service } = options
   const target = parseStoreUrl(url ?? inProcessByDefault())
   const query = takeQuery(target)

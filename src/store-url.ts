@@ -20,7 +20,10 @@ export const expectedUrl: string =
 /** @throws InvalidOptionError. The message never repeats the URL: it may hold a password. */
 export function parseStoreUrl(url: string): URL {
   if (typeof url !== 'string' || !URL.canParse(url)) {
-    throw new InvalidOptionError('url', `The store URL cannot be read. ${expectedUrl}`)
+    throw new InvalidOptionError(
+      'url',
+      `The store URL ${url === '' ? 'is empty: is the environment variable set?' : 'cannot be read.'} ${expectedUrl}`,
+    )
   }
   return new URL(url)
 }

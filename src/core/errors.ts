@@ -10,6 +10,8 @@ export type LossReason =
   | 'max-lifetime'
   /** The service that held it was closed. */
   | 'closed'
+  /** Its own holder gave it back before: not a loss, but it is not held either. */
+  | 'released'
 
 /**
  * What is known of a store call that did not answer normally.
@@ -72,6 +74,7 @@ const lossAdvice: Record<LossReason, string> = {
   gone: 'the store no longer knows it. Stop the work; its writes are fenced out',
   revoked: 'an operator asked for the key back. Stop the work',
   'max-lifetime': 'it reached its maximum lifetime. Raise maxLifetime if the work may really take that long',
+  released: 'it was released. Use it before that only',
   closed: 'its LockService was closed. Close the service after the work has ended',
 }
 
@@ -84,7 +87,7 @@ export class LeaseLostError extends LeaseholdError {
   readonly value: unknown
 
   constructor(details: LeaseLostDetails, options?: ErrorOptions) {
-    super(`The lease of ${quoted(details.key)} was lost: ${lossAdvice[details.reason]}.`, options)
+    super(`The lease of ${quoted(details.key)} is not held: ${lossAdvice[details.reason]}.`, options)
     this.key = details.key
     this.fence = details.fence
     this.reason = details.reason

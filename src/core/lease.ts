@@ -119,7 +119,7 @@ export class Lease {
 
   /** @throws LeaseLostError (`LEASE_LOST`) unless the lease is held */
   assertHeld(): void {
-    if (!this.#hold.isHeld) throw this.#lossError(this.#hold.lossReason ?? 'gone')
+    if (!this.#hold.isHeld) throw this.#lossError(this.#hold.lossReason ?? 'released')
   }
 
   /** Why the lease was lost, or null while it is held and after a release. */
@@ -138,7 +138,7 @@ export class Lease {
     this.assertHeld()
     const outcome = await this.#hold.extend(ttlMs)
     if (outcome === 'held') return
-    if (outcome === 'lost') throw this.#lossError(this.#hold.lossReason ?? 'gone')
+    if (outcome === 'lost') throw this.#lossError(this.#hold.lossReason ?? 'released')
     throw new StoreUnavailableError(
       `The lease of ${JSON.stringify(this.key)} could not be extended: the store did not confirm it. It is held until its deadline; try again.`,
       'unknown',

@@ -29,7 +29,7 @@ import {
 import { createServiceContext, type ServiceContext } from './service-context.ts'
 import { SharedTries } from './shared-tries.ts'
 import { askStore } from './store-call.ts'
-import { canBeginStoredKey, toStoredKey } from './stored-key.ts'
+import { canBeginStoredKey, toStoredKey, toStoredTarget } from './stored-key.ts'
 import { WaitingRoom } from './waiting-room.ts'
 import { WakeUps } from './wake-ups.ts'
 
@@ -226,12 +226,17 @@ export class LockService {
     return (...args) => this.runExclusively(key, () => fn(...args), options)
   }
 
-  /** Who holds a key; null if nobody does. @throws StoreUnavailableError, StoreUnusableError, never a guess */
-  async peek(key: string): Promise<LeaseInfo | null> {
+  /**
+   * Who holds a key; null if nobody does.
+   *
+   * @param key the key as it was acquired, or a lease that `list()` showed
+   * @throws StoreUnavailableError, StoreUnusableError, never a guess
+   */
+  async peek(key: string | Pick<LeaseInfo, 'key'>): Promise<LeaseInfo | null> {
     this.#assertOpen()
-    const storedKey = toStoredKey('key', key)
+    const storedKey = toStoredTarget(key)
     const { locks } = this.#context.session
-    const [record] = await askStore(this.#context, `look up ${quoted(key)}`, (call) =>
+    const [record] = await askStore(this.#context, `look up ${quoted(storedKey)}`, (call) =>
       locks.peek([storedKey], call),
     )
     return record ? toLeaseInfo(record) : null
@@ -265,11 +270,15 @@ export class LockService {
    * Takes a key from its holder, for operators. By default the holder is told first and the key stays closed until it
    * has confirmed, or its ttl has passed.
    *
+   * @param key the key as it was acquired, or a lease that `peek()` or `list()` showed
    * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
    */
-  async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReleaseOutcome> {
+  async forceRelease(
+    key: string | Pick<LeaseInfo, 'key'>,
+    options: ForceReleaseOptions = {},
+  ): Promise<ForceReleaseOutcome> {
     this.#assertOpen()
-    const storedKey = toStoredKey('key', key)
+    const storedKey = toStoredTarget(key)
     refuseUnknown('forceRelease', options, ['fence', 'immediate'])
     const { immediate = false } = options
     if (typeof immediate !== 'boolean') {
@@ -285,15 +294,20 @@ export class LockService {
     if (fence === undefined) return 'free'
     const { session, options: service } = this.#context
     const request = { key: storedKey, fence, immediate }
-    const answer = await askStore(this.#context, `force the release of ${quoted(key)}`, async (call) => {
-      const one = await session.locks.revoke(request, call)
-      if (one.outcome === 'failed') throw one.error
-      if (one.outcome === 'busy') throw new DriverFault('retry', 'The record was locked by other statements.')
-      return one
-    })
+    const answer = await askStore(
+      this.#context,
+      `force the release of ${quoted(storedKey)}`,
+      async (call) => {
+        const one = await session.locks.revoke(request, call)
+        if (one.outcome === 'failed') throw one.error
+        if (one.outcome === 'busy')
+          throw new DriverFault('retry', 'The record was locked by other statements.')
+        return one
+      },
+    )
     publish('leasehold:force-release', () => ({
       namespace: service.namespace,
-      key,
+      key: typeof key === 'string' ? key : storedKey,
       fence,
       outcome: answer.outcome,
     }))

@@ -96,7 +96,7 @@ export interface ResolvedLockServiceOptions {
 const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime', 'waitStep', 'requestTimeout'] as const
 const acquireOptionNames = [...leaseOptionNames, 'wait', 'signal', 'label'] as const
 const runOptionNames = [...acquireOptionNames, 'onLocked', 'onLost'] as const
-const serviceOptionNames = [
+export const serviceOptionNames: readonly (keyof LockServiceOptions)[] = [
   ...leaseOptionNames,
   'driver',
   'namespace',

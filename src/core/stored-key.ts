@@ -24,6 +24,24 @@ export function toStoredKey(option: string, key: unknown): string {
   return isPlain(key) ? key : reservedPrefix + createHash('sha256').update(key, 'utf16le').digest('base64url')
 }
 
+/**
+ * The stored form of what an operator names: a key as the user writes it, or a listed lease, whose key is in stored form
+ * already and would be another one if it were hashed again.
+ *
+ * @throws InvalidOptionError
+ */
+export function toStoredTarget(target: string | { readonly key: string }): string {
+  if (typeof target !== 'object' || target === null) return toStoredKey('key', target)
+  const { key } = target
+  if (typeof key !== 'string' || key === '' || !isStorable(key)) {
+    throw new InvalidOptionError(
+      'key',
+      'key must be a non-empty string, or a lease as peek() and list() show it.',
+    )
+  }
+  return key
+}
+
 /** Whether the stored form of any key can begin with this. */
 export function canBeginStoredKey(prefix: string): boolean {
   return isStorable(prefix)

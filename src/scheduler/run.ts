@@ -182,7 +182,7 @@ export class Run {
       },
       isHeld: () => hold.isHeld,
       assertHeld: () => {
-        if (!hold.isHeld) throw this.#lossError(hold.lossReason ?? 'gone')
+        if (!hold.isHeld) throw this.#lossError(hold.lossReason ?? 'released')
       },
     }
   }
