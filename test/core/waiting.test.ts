@@ -352,6 +352,23 @@ describe('a wait whose store fails', () => {
     expect(await world().until(waiting)).toBeInstanceOf(StoreUnavailableError)
   })
 
+  it('is found out by who waited too shortly for the first in line to ask again', async () => {
+    const [one, other] = [world().worker(), world().worker()]
+    await one.hold('job', { ttl: '60s', heartbeat: false })
+    const first = other.locks.acquire('job', { wait: '8s' }).catch((e: unknown) => e)
+    await world().time.advance(1_000)
+    world().driver.forget()
+    // The first one sleeps. What it knows is older than these questions: five of them share one try.
+    const healthy = Array.from({ length: 5 }, () => other.locks.acquire('job', { wait: 200 }))
+    expect(await world().until(Promise.all(healthy))).toEqual([null, null, null, null, null])
+    expect(world().driver.count('acquire')).toBe(1)
+    world().driver.always('everything', fail('not-sent'))
+    const down = other.locks.acquire('job', { wait: 200 }).catch((e: unknown) => e)
+    expect(await world().until(down)).toBeInstanceOf(StoreUnavailableError)
+    world().driver.heal()
+    expect(await world().until(first)).toBeNull()
+  })
+
   it('without end goes on asking, not too often, and gets the key when the store is back', async () => {
     const { locks } = world().worker()
     world().driver.always('everything', fail('not-sent'))
