@@ -56,13 +56,14 @@ export async function torture(args: TortureArguments, folder: string): Promise<V
     const faults = await faultsOf(args, { fleet, store, random, operator, journal })
     journal.write({ is: 'calm' })
     await sleep(calmMs)
+    const workedUntil = Date.now()
     await fleet.leave()
     await probe(operator, journal)
     const evidence: Evidence = {
       history: readHistory(folder),
       ttlMs,
       tasks: await readTasks(operator, plant === 'run-log-with-holes'),
-      readAt: Date.now(),
+      workedUntil,
       wallMinusBoot: Date.now() - now(),
     }
     const violations = allCheckers.flatMap((check) => check(evidence)).toSorted((a, b) => a.at - b.at)

@@ -20,7 +20,7 @@ function evidenceOf(lines: readonly Line[], tasks: Evidence['tasks'] = quietTask
     history: new History(lines),
     ttlMs: 1_000,
     tasks,
-    readAt: bootAt + 10_000,
+    workedUntil: bootAt + 10_000,
     wallMinusBoot: bootAt,
   }
 }
@@ -113,7 +113,7 @@ describe('the checkers of the torture find nothing in', () => {
 
   it('slots of which each ran once or says why not', () => {
     const tasks = onceIs(
-      [1, 2, 3, 4, 5].map((second) =>
+      [1, 2, 3, 4, 5, 6].map((second) =>
         second === 3
           ? entry('skipped', { slot: bootAt + 3_000, attempt: 0 }, null, 'overlap')
           : entry('succeeded', { slot: bootAt + second * 1_000, attempt: 1 }, second),
@@ -272,6 +272,13 @@ describe('a named exception', () => {
   it('explains an overlap of its key, and is reported as a figure', () => {
     expect(foundIn(lines('lock:a'))).toEqual([])
     expect(excusedOverlapMs(evidenceOf(lines('lock:a')))).toMatchObject({ deletion: 650 })
+  })
+
+  it('explains none that lasts longer than a ttl', () => {
+    const renewed = line(1_600, 'w0', { is: 'trusted', of: 'lock:a', fence: 1, until: 2_600 })
+    const successor = line(1_000, 'w1', { is: 'trusted', of: 'lock:a', fence: 2, until: 2_600 })
+    const longer = lines('lock:a').filter(({ is }) => is !== 'let-go')
+    expect(foundIn([...longer, renewed, successor])).toContain('exception-bound')
   })
 
   it('explains none of another key', () => {

@@ -1,5 +1,5 @@
 import type { Checker } from './checker.ts'
-import { exclusiveBelief } from './exclusive-belief.ts'
+import { exceptionBound, exclusiveBelief } from './exclusive-belief.ts'
 import { fenceOrder } from './fence-order.ts'
 import { fencedResource } from './fenced-resource.ts'
 import { leaks } from './leaks.ts'
@@ -10,6 +10,7 @@ import { slots } from './slots.ts'
 /** Each knows only what the processes wrote down, and what the store says of its tasks. */
 export const allCheckers: readonly Checker[] = [
   exclusiveBelief,
+  exceptionBound,
   fenceOrder,
   fencedResource,
   lossInTime,

@@ -14,8 +14,8 @@ export interface Evidence {
   readonly ttlMs: number
   /** What the store says about each task, the latest first. */
   readonly tasks: ReadonlyMap<string, readonly RunHistoryEntry[]>
-  /** When that was read, on the host's wall clock, and what lies between it and the clock since boot. */
-  readonly readAt: number
+  /** Until when all workers worked, on the host's wall clock, and what lies between it and the clock since boot. */
+  readonly workedUntil: number
   readonly wallMinusBoot: number
 }
 

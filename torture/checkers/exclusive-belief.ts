@@ -23,6 +23,18 @@ export function exclusiveBelief(evidence: Evidence): readonly Violation[] {
     }))
 }
 
+/** In the named exceptions a holder is told at its next renewal, or at its deadline: an overlap ends within the longest ttl. */
+export function exceptionBound(evidence: Evidence): readonly Violation[] {
+  const longestTtl = 1.5 * evidence.ttlMs
+  return overlaps(evidence)
+    .filter(({ exception, ms }) => exception !== null && ms > longestTtl)
+    .map(({ first, second, from, ms, exception }) => ({
+      checker: 'exception-bound',
+      what: `${first.of}: after a ${exception} ${first.by} went on believing for ${ms.toFixed(0)} ms beside ${second.by}`,
+      at: from,
+    }))
+}
+
 /** For how long named exceptions made two believe, by kind: reported, and no violation. */
 export function excusedOverlapMs(evidence: Evidence): Record<ExceptionKind, number> {
   const sums = { deletion: 0, 'data-loss': 0, 'immediate-release': 0 }

@@ -8,7 +8,7 @@ type TaskName = keyof typeof taskPlans
 type Run = Hold & { readonly run: { readonly slot: number; readonly attempt: number } }
 
 /** Slots so young are not judged: their retry may still be to come. */
-const settledAfterMs = 4_000
+const settledAfterMs = 3_000
 
 /** G5 and G6, task by task: what the workers saw, held against what the store says. */
 export function slots(evidence: Evidence): readonly Violation[] {
@@ -57,7 +57,7 @@ function noneEarly(runs: readonly Run[]): readonly Violation[] {
 
 /** From the first slot after the task was registered to the end, each has an entry, and each that did not run a reason. */
 function noSilentMiss(
-  { readAt, wallMinusBoot }: Evidence,
+  { workedUntil, wallMinusBoot }: Evidence,
   task: TaskName,
   entries: readonly RunHistoryEntry[],
 ): readonly Violation[] {
@@ -68,10 +68,10 @@ function noSilentMiss(
     entries.filter(({ state }) => state !== 'registered').map(({ slot }) => slot.getTime()),
   )
   if (registeredAt === undefined) {
-    return [{ checker: 'no-silent-miss', what: `${task}: it was never registered`, at: at(readAt) }]
+    return [{ checker: 'no-silent-miss', what: `${task}: it was never registered`, at: at(workedUntil) }]
   }
   const period = periodOf(task)
-  for (let slot = nextSlot(registeredAt, period); slot < readAt - settledAfterMs; slot += period) {
+  for (let slot = nextSlot(registeredAt, period); slot < workedUntil - settledAfterMs; slot += period) {
     if (!known.has(slot)) {
       found.push({
         checker: 'no-silent-miss',
@@ -119,7 +119,7 @@ function asOftenAsAsked(
       ({ state, attempt, slot }) =>
         (state === 'lost' || state === 'running') &&
         attempt < maxAttempts &&
-        slot.getTime() < evidence.readAt - settledAfterMs,
+        slot.getTime() < evidence.workedUntil - settledAfterMs,
     )
     .map(({ slot, attempt, state }) => ({
       checker: 'at-least-once',
@@ -128,17 +128,18 @@ function asOftenAsAsked(
     }))
 }
 
-/** What was begun is in the history, under its fence; what has succeeded there was done, and once. */
+/** What was begun is in the history, under its fence; what has succeeded there was done; what ended is recorded. */
 function recordsAgree(
-  { history, wallMinusBoot, readAt }: Evidence,
+  { history, wallMinusBoot }: Evidence,
   task: TaskName,
   runs: readonly Run[],
   entries: readonly RunHistoryEntry[],
 ): readonly Violation[] {
   const found: Violation[] = []
   const registeredAt = entries.findLast(({ state }) => state === 'registered')?.slot.getTime() ?? 0
+  const leftAt = new Map(history.all('closed').map(({ by, at }) => [by, at]))
   const byFence = new Map(entries.map((entry) => [entry.fence, entry]))
-  for (const { run, fence, by, from, outcome, letGoAt, deadline } of runs) {
+  for (const { run, fence, by, from, outcome, letGoAt } of runs) {
     if (from + wallMinusBoot < registeredAt + 2_000) continue
     const entry = byFence.get(fence)
     if (entry === undefined || entry.slot.getTime() !== run.slot || entry.attempt !== run.attempt) {
@@ -148,13 +149,12 @@ function recordsAgree(
       const what = `${task}: slot ${run.slot}/${run.attempt} by ${by} "succeeded", and its handler did not`
       found.push({ checker: 'records-agree', what, at: from })
     } else if (
-      outcome === 'done' &&
-      entry.state === 'running' &&
-      letGoAt < deadline &&
-      run.slot < readAt - settledAfterMs &&
-      history.all('ended').every(({ worker, cause }) => worker !== by || cause === 'asked')
+      outcome !== null &&
+      entry.late === null &&
+      (entry.state === 'running' || entry.state === 'lost') &&
+      (leftAt.get(by) ?? 0) > letGoAt + settledAfterMs
     ) {
-      const what = `${task}: slot ${run.slot}/${run.attempt} by ${by} was done in time, and is "running" for ever`
+      const what = `${task}: slot ${run.slot}/${run.attempt} by ${by} ended, and nothing of that was ever recorded`
       found.push({ checker: 'records-agree', what, at: from })
     }
   }

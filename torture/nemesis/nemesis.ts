@@ -48,7 +48,7 @@ export class Nemesis {
       this.#hand(() => this.#strikePlace(), 250),
       this.#hand(() => this.#strikePlace(), 400),
       this.#hand(() => this.#strikePlace(), 800),
-      this.#hand(() => this.#strikeStore(), 3_000),
+      this.#hand(() => this.#strikeStore(), this.#wanted.length > 1 ? 3_000 : 400),
     ])
   }
 

@@ -55,7 +55,7 @@ export class LockWork {
     const lease = await this.#acquire(random.pick(orders.hotKeys), { wait, heartbeat })
     if (lease === null) return
     const ignoresLoss = random.integer(4) === 0
-    await this.#increment(lease, this.#workMs(), ignoresLoss)
+    await this.#increment(lease, ignoresLoss ? random.integer(600) : this.#workMs(), ignoresLoss)
     if (random.integer(8) === 0) await this.#extend(lease)
     // Some are careless: what they don't give back has to lapse.
     if (!heartbeat && random.integer(3) === 0) return
