@@ -27,8 +27,9 @@ export function giveBack(
   if (context.isClosed) return Promise.resolve('unknown')
   const release = releaseWithin(context, key, token, timeoutMs)
   void release.then(async ({ inAir }) => {
-    const late = await inAir
-    if (inAir === null || context.pending.isWindingUp || isFinal(late?.answer)) return
+    if (inAir.length === 0) return
+    const first = await Promise.race(inAir)
+    if (context.pending.isWindingUp || isFinal(first?.answer)) return
     void giveBack(context, key, token, timeoutMs)
   })
   return context.pending.track(release.then(({ outcome }) => outcome))
@@ -36,9 +37,11 @@ export function giveBack(
 
 interface Release {
   readonly outcome: ReleaseOutcome
-  /** The call that was in the air when the time was over, if there was one. */
-  readonly inAir: Promise<Answered<ReleaseAnswer> | null> | null
+  /** The calls that were still in the air when the time was over. */
+  readonly inAir: readonly InAir[]
 }
+
+type InAir = Promise<Answered<ReleaseAnswer> | null>
 
 async function releaseWithin(
   context: ServiceContext,
@@ -48,21 +51,25 @@ async function releaseWithin(
 ): Promise<Release> {
   const { clock } = context.options
   const giveUpAt = clock.monotonic() + timeoutMs
-  let inAir: Release['inAir'] = null
+  const inAir = new Set<InAir>()
   let busy = 0
   for (let attempt = 1; ; attempt++) {
     const leftMs = Math.ceil(giveUpAt - clock.monotonic())
-    if (leftMs <= 0) return { outcome: 'unknown', inAir }
+    if (leftMs <= 0) return { outcome: 'unknown', inAir: [...inAir] }
     const lockedRows = busy === 0 ? 'skip' : 'wait'
-    const sent = await context.releases.submit({ key, token }, { timeoutMs: leftMs, attempt, lockedRows })
+    // The first one leaves time for another, which may go over another connection.
+    const tryMs = attempt === 1 ? Math.ceil(leftMs / 2) : leftMs
+    const sent = await context.releases.submit({ key, token }, { timeoutMs: tryMs, attempt, lockedRows })
     if (sent.kind === 'answered') {
-      if (sent.answer.outcome === 'released') return { outcome: 'released', inAir: null }
-      if (sent.answer.outcome === 'lost') return { outcome: 'already-lost', inAir: null }
+      if (sent.answer.outcome === 'released') return { outcome: 'released', inAir: [] }
+      if (sent.answer.outcome === 'lost') return { outcome: 'already-lost', inAir: [] }
       if (sent.answer.outcome === 'busy' && ++busy === 1) continue
     } else if (sent.fault.kind === 'unusable' || sent.fault.kind === 'bad-item') {
-      return { outcome: 'unknown', inAir: null }
-    } else if (sent.fault.kind === 'unknown' && clock.monotonic() >= giveUpAt) {
-      inAir = sent.settled
+      return { outcome: 'unknown', inAir: [] }
+    } else if (sent.fault.kind === 'unknown') {
+      const { settled } = sent
+      inAir.add(settled)
+      void settled.then(() => inAir.delete(settled))
     }
     await sleep(clock, Math.min(200, 10 * 2 ** attempt, Math.max(0, giveUpAt - clock.monotonic())))
   }

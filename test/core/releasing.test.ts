@@ -162,10 +162,11 @@ describe('a release', () => {
   it('that was given up in the air, and came to nothing, is made again when the call has ended', async () => {
     const [one, other] = [world().worker({ requestTimeout: '1s' }), world().worker()]
     const lease = await one.hold('job', { ttl: '1h' })
-    world().driver.plan('release', async () => {
+    const end = async () => {
       await world().time.sleep(3_000)
       throw new Error('ETIMEDOUT')
-    })
+    }
+    world().driver.plan('release', end, end)
     expect(await world().until(lease.release())).toBe('unknown')
     expect(await world().until(other.locks.acquire('job'))).toBeNull()
     await world().time.advance(2_100)
@@ -175,10 +176,22 @@ describe('a release', () => {
   it('that was given up in the air, and was carried out, is not made again', async () => {
     const { hold } = world().worker({ requestTimeout: '1s' })
     const lease = await hold('job', { ttl: '1h' })
-    world().driver.plan('release', delay(world().time, 500, 2_500))
+    const late = delay(world().time, 500, 2_500)
+    world().driver.plan('release', late, late)
     expect(await world().until(lease.release())).toBe('unknown')
     await world().time.advance(60_000)
-    expect(world().driver.count('release')).toBe(1)
+    expect(world().driver.count('release')).toBe(2)
+  })
+
+  it('that hangs is sent once more in time, over another connection where the driver has one', async () => {
+    const { hold } = world().worker({ requestTimeout: '1s' })
+    const lease = await hold('job', { ttl: '1h' })
+    world().driver.plan('release', hang)
+    expect(await world().until(lease.release())).toBe('released')
+    const attempts = world()
+      .driver.of('release')
+      .map(({ call }) => call?.attempt)
+    expect(attempts).toEqual([1, 2])
   })
 
   it('while a renewal is in the air is not undone by it', async () => {
