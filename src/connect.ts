@@ -188,7 +188,8 @@ async function openRedis(
   { client, prefix, requestTimeoutMs }: ConnectionSettings,
 ): Promise<Connection> {
   const { redisDriver } = await import('./drivers/redis/index.ts')
-  const options = prefix === undefined ? {} : { prefix }
+  // A lease shall not be lost with one connection that hangs.
+  const options = { retryConnection: true, ...(prefix === undefined ? {} : { prefix }) }
   const library = await loadFirst('Redis', client, {
     ioredis: () => import('ioredis').catch(rethrow),
     redis: () => import('redis').catch(rethrow),
