@@ -9,7 +9,7 @@ import { startFaultProxy } from '../support/fault-proxy.ts'
 import { recordLosses, witnessDeadline } from './deadline-witness.ts'
 import { addressOf, describeEach, everyClient, openService, serverOf, temporaryFolder } from './subjects.ts'
 
-const requestTimeout = 300
+const requestTimeout = 400
 const unavailable = { code: 'STORE_UNAVAILABLE' }
 const overNetwork = everyClient.filter((client) => serverOf(client) !== null)
 /** Clients with several connections: one that hangs leaves others. */
@@ -27,7 +27,14 @@ async function openScene(client: StoreAddress['client'], by: StoreAddress['by'] 
     proxy.resetAll()
   })
   const direct = await openService(address, { namespace: locks.namespace })
-  await locks.peek('k')
+  // The tables are made, and both are connected.
+  await direct.peek('k')
+  const isReached = () =>
+    locks.peek('k').then(
+      () => true,
+      () => false,
+    )
+  await expect.poll(isReached, { timeout: 10_000 }).toBe(true)
   const seen = (key: string) => direct.peek(key).then((record) => record?.fence ?? null)
   return { proxy, locks, direct, seen }
 }
@@ -56,7 +63,7 @@ await describeEach(overNetwork, (client) => {
     const calls = [acquire, locks.peek('k'), locks.forceRelease('given'), given.extend('2h')]
     await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(unavailable)))
     expect(await given.release()).toBe('unknown')
-    expect(performance.now() - before).toBeLessThan(4 * requestTimeout)
+    expect(performance.now() - before).toBeLessThan(8 * requestTimeout)
     expect(await atDeadline).toEqual(['expired'])
 
     // All that was sent arrives now: the acquire for an hour that nobody waits for, and the extension to two.
@@ -92,7 +99,7 @@ await describeEach(overNetwork, (client) => {
     await proxy.set('blackhole')
     expect(await lease.release()).toBe('unknown')
     expect(await direct.acquire('k')).toBe(null)
-    await proxy.set('refuse')
+    proxy.resetAll()
     await proxy.set('pass')
     expect(await direct.acquire('k', { wait: 10_000 })).not.toBe(null)
   })
@@ -161,10 +168,11 @@ await describeEach(overNetwork, (client) => {
   })
 })
 
-await describeEach(pooled, (client) => {
+await describeEach(overNetwork, (client) => {
   test('a renewal whose connection hangs is made over another one, and the lease is kept (N18)', async () => {
     const losses = recordLosses()
-    const { proxy, locks } = await openScene(client)
+    // With Redis that takes a connection that only `connect` or an option of the driver makes.
+    const { proxy, locks } = await openScene(client, pooled.includes(client) ? 'application' : 'connect')
     const lease = (await locks.acquire('k', { ttl: 2_000, heartbeat: 100 }))!
     const failed = next('leasehold:refresh-failed', lease)
     await proxy.set('drop-answers')
@@ -175,16 +183,17 @@ await describeEach(pooled, (client) => {
     expect(losses).toEqual([])
     expect(await lease.release()).toBe('released')
   })
+})
 
+await describeEach(pooled, (client) => {
   test('a first call that hangs does not hold up those after it', async () => {
-    const { proxy, locks } = await openScene(client)
+    const { proxy } = await openScene(client)
     const late = await openService({ client, url: proxy.url }, { requestTimeout })
     onTestFinished(proxy.resetAll)
     await proxy.set('drop-answers')
     await expect(late.acquire('k')).rejects.toMatchObject(unavailable)
     await proxy.set('pass')
     expect(await late.acquire('k')).not.toBe(null)
-    await locks.peek('k')
   })
 })
 
@@ -204,6 +213,6 @@ await describeEach(['pg', 'ioredis'], (client) => {
         (lease) => lease !== null,
         () => false,
       )
-    await expect.poll(acquire, { timeout: 10 * requestTimeout }).toBe(true)
+    await expect.poll(acquire, { timeout: 10_000 }).toBe(true)
   })
 })

@@ -9,7 +9,7 @@ import type { ClientName } from '../programs/open-locks.ts'
 import { recordLosses, witnessDeadline } from './deadline-witness.ts'
 import { openService } from './subjects.ts'
 
-const requestTimeout = 300
+const requestTimeout = 400
 const unavailable = { code: 'STORE_UNAVAILABLE' }
 const servers = {
   postgres: { start: startPostgres, clients: ['pg', 'postgres.js'] },
@@ -43,24 +43,25 @@ for (const store of ['postgres', 'redis'] as const) {
       test('connect() says that the store is down, in bounded time', async () => {
         const url = new URL(server.url)
         url.port = String(await freePort())
-        await expectUnavailable(connect(url.href, { client: library[client], requestTimeout }), 1_000)
+        await expectUnavailable(connect(url.href, { client: library[client], requestTimeout }), 2_500)
       })
 
       test('connect() says that the store does not answer, in bounded time', async () => {
         await using proxy = await startFaultProxy(server.url)
         await proxy.set('blackhole')
-        await expectUnavailable(connect(proxy.url, { client: library[client], requestTimeout }), 1_000)
+        await expectUnavailable(connect(proxy.url, { client: library[client], requestTimeout }), 2_500)
       })
 
-      test('a service whose store is down says so, never null, and works when the store has come (G7, N19)', async () => {
+      test('a service whose store is down says so, never null, and works when the store has come (G7, N19, N39)', async () => {
         await server.kill()
         const locks = await openService(address(), { requestTimeout, ttl: 600 })
         const waiting = locks.acquire('waited for', { wait: Infinity })
         waiting.catch(() => {})
-        await expectUnavailable(locks.acquire('k'), 1_000)
-        await expectUnavailable(locks.acquire('k', { wait: 400 }), 1_500)
-        await expectUnavailable(locks.peek('k'), 1_000)
-        await expectUnavailable(locks.list(), 1_000)
+        // A client may keep these and send them when the store has come: then they hold the key for nobody.
+        await expectUnavailable(locks.acquire('k', { ttl: '1h' }), 2_500)
+        await expectUnavailable(locks.acquire('k', { ttl: '1h', wait: 400 }), 2_500)
+        await expectUnavailable(locks.peek('k'), 2_500)
+        await expectUnavailable(locks.list(), 2_500)
         await server.start()
         expect((await waiting)!.isHeld()).toBe(true)
         const lease = await locks.acquire('k', { wait: 5_000 })
@@ -80,15 +81,15 @@ for (const store of ['postgres', 'redis'] as const) {
         await server.kill()
 
         const impatient = other.acquire('held', { wait: 500 })
-        await expectUnavailable(locks.acquire('k'), 1_000)
-        await expectUnavailable(locks.peek('held'), 1_000)
-        await expectUnavailable(impatient, 1_500)
+        await expectUnavailable(locks.acquire('k'), 2_500)
+        await expectUnavailable(locks.peek('held'), 2_500)
+        await expectUnavailable(impatient, 2_500)
         expect(await Promise.all(atDeadlines)).toEqual([['expired'], ['expired']])
         expect(held.isHeld()).toBe(false)
         await expect(held.extend('1s')).rejects.toMatchObject({ code: 'LEASE_LOST' })
         const before = performance.now()
         await held.release()
-        expect(performance.now() - before).toBeLessThan(2 * requestTimeout)
+        expect(performance.now() - before).toBeLessThan(2_500)
 
         await server.start()
         const successor = (await waiting)!
