@@ -24,8 +24,9 @@ async function run(): Promise<void> {
   }
   if (violations.length === 0 && !args.keep) rmSync(folder, { recursive: true, force: true })
   else console.error(`The histories are in ${folder}`)
-  console.log(args.json ? JSON.stringify(summary) : describe(summary))
-  process.exitCode = violations.length === 0 ? 0 : 1
+  const text = args.json ? JSON.stringify(summary) : describe(summary)
+  // Whatever a fault has left behind in this process is no concern of the library's.
+  process.stdout.write(`${text}\n`, () => process.exit(violations.length === 0 ? 0 : 1))
 }
 
 process.once('SIGINT', () => process.exit(130))

@@ -106,7 +106,7 @@ class Link {
       [target, client],
     ] as const) {
       socket.setNoDelay(true)
-      socket.on('error', () => other.resetAndDestroy())
+      socket.on('error', () => cut(other))
       socket.on('close', () => {
         if (client.destroyed && target.destroyed) onClose()
       })
@@ -119,8 +119,14 @@ class Link {
   }
 
   reset(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy()
+    for (const socket of this.#sockets) cut(socket)
   }
+}
+
+/** A socket that is just being ended cannot be reset: Node.js then leaves it open for ever. */
+function cut(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 /** What happens to one direction. */

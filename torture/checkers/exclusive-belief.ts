@@ -42,7 +42,7 @@ export function excusedOverlapMs(evidence: Evidence): Record<ExceptionKind, numb
   return sums
 }
 
-function overlaps({ history }: Evidence): readonly Overlap[] {
+function overlaps({ history, ttlMs }: Evidence): readonly Overlap[] {
   const found: Overlap[] = []
   for (const holds of history.byName.values()) {
     const believed = holds.filter((hold) => beliefEnd(hold) > hold.from)
@@ -50,7 +50,9 @@ function overlaps({ history }: Evidence): readonly Overlap[] {
     for (const second of believed) {
       if (longest !== undefined && beliefEnd(longest) > second.from) {
         const to = Math.min(beliefEnd(longest), beliefEnd(second))
-        const exception = history.exceptionBetween(longest.from, second.from, second.of)
+        // Either may have been granted a ttl before its holder wrote that down, and the later one first.
+        const granted = longest.from - ttlMs
+        const exception = history.exceptionBetween(granted, second.from, second.of)
         found.push({
           first: longest,
           second,
