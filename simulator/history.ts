@@ -148,7 +148,7 @@ export type NodeEntry =
       readonly isHeld: boolean
       /** What the signal itself says. */
       readonly isAborted: boolean
-      /** Its event loop runs, and has for so long, in its own milliseconds; -1: it stands still. */
+      /** So long, in its own milliseconds, its event loop has run and its clocks have not jumped; -1: it stands still. */
       readonly awakeForMs: number
       /** So late may timers be at present. */
       readonly slackMs: number

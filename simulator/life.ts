@@ -64,6 +64,7 @@ export class Life {
   readonly #ownClock: WorkerClock
   readonly #beliefs = new Set<Belief>()
   readonly #letGo = new Set<() => void>()
+  /** Since its event loop stood still or its clocks jumped. */
   #awakeSince = -Infinity
   #jumpedAt = -Infinity
   #standstills = 0
@@ -141,6 +142,7 @@ export class Life {
     this.#note('sets-wall-clock', `${byMs} ms`)
     this.clock.stepWall(byMs)
     this.#jumpedAt = this.clock.monotonic()
+    this.#awakeSince = this.#jumpedAt
   }
 
   crash(): void {

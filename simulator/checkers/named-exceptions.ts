@@ -15,14 +15,12 @@ export function couldFreeEarly(history: readonly Entry[], key: string, from: num
   })
 }
 
-/** Before this entry the store may have gone back in time: records lost after its clock was set back. */
+/** Before this entry the store may have gone back in time: it lost its records, and its clock was set back. */
 export function couldGoBack(history: readonly Entry[], to: number): boolean {
-  let wasSetBack = false
-  return history.slice(0, to).some((entry) => {
-    if (entry.kind !== 'exception') return false
-    if (entry.what === 'step-store-clock' && entry.byMs < 0) wasSetBack = true
-    return entry.what === 'lose-data' && wasSetBack
-  })
+  const hasLostData = history
+    .slice(0, to)
+    .some((entry) => entry.kind === 'exception' && entry.what === 'lose-data')
+  return hasLostData && wasClockSetBack(history, to)
 }
 
 export function wasClockSetBack(history: readonly Entry[], to: number): boolean {

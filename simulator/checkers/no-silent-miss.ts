@@ -83,6 +83,10 @@ function checkRetries(
 
 /** What `history()` tells, slot by slot, against the instants of the interval. */
 function checkTold({ told, log, mark, everyMs }: TaskEnd, broken: Broken): void {
+  for (const { slot, after, gap } of log) {
+    if (slot - after > everyMs && after % everyMs === 0 && gap === '')
+      broken(`nothing says why what was due before ${slot} did not run.`)
+  }
   const from = log.find(({ state }) => state === 'registered')?.slot
   if (from === undefined) return broken('nothing tells when it was registered.')
   const slots = new Set(told.filter(({ state }) => state !== 'registered').map(({ slot }) => slot))

@@ -1,0 +1,99 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { PromiseName } from '../../simulator/checkers/violation.ts'
+import { drawPlan } from '../../simulator/draw-plan.ts'
+import { shrink } from '../../simulator/shrink.ts'
+import type { SystemUnderTrial } from '../../simulator/simulate.ts'
+import { type Trial, tryPlan } from '../../simulator/trial.ts'
+import { leaseBugs } from '../contract/planted/lease-bugs.ts'
+import { operatorBugs } from '../contract/planted/operator-bugs.ts'
+import { taskBugs } from '../contract/planted/task-bugs.ts'
+import { bugs as coreBugs } from '../core/planted/bugs.ts'
+import { coreWith, uproot } from '../core/planted/plant.ts'
+
+/*
+ * The bugs that are planted for the contract suite and for the tests of the core, in simulated fleets: for each promise
+ * at least one that turns its checker red.
+ */
+
+afterEach(uproot)
+
+const storeBugs = [...leaseBugs, ...operatorBugs, ...taskBugs]
+
+function withStoreBug(id: string): SystemUnderTrial {
+  const bug = storeBugs.find((one) => one.id === id)
+  if (bug === undefined) throw new Error(`There is no such bug: ${id}.`)
+  return { plant: bug.plant }
+}
+
+async function withCoreBug(name: string): Promise<SystemUnderTrial> {
+  const bug = coreBugs.find((one) => one.name === name)
+  if (bug === undefined) throw new Error(`There is no such bug: ${name}.`)
+  const { LockService } = await coreWith(bug)
+  // Of the same loading, or it would not know the service.
+  const { TaskScheduler } = await import('../../src/scheduler/task-scheduler.ts')
+  return { classes: { LockService, TaskScheduler } }
+}
+
+/** The first run that breaks the promise. */
+async function firstThatBreaks(promise: PromiseName, system: SystemUnderTrial): Promise<Trial | null> {
+  for (let seed = 1; seed <= 60; seed++) {
+    const trial = await tryPlan(drawPlan(seed), system)
+    if (trial.violations.some((violation) => violation.promise === promise)) return trial
+  }
+  return null
+}
+
+describe('a bug of the store turns a checker red:', () => {
+  it.each([
+    ['G1', 'grant-while-held'],
+    ['G1', 'revoke-frees-at-once'],
+    ['G1', 'refresh-shortens'],
+    ['G2', 'fence-loses-digits'],
+    ['G2', 'fence-starts-over-after-purge'],
+    ['G4', 'refresh-without-token'],
+    ['G4', 'expiry-on-the-caller’s-clock'],
+    ['G5', 'mark-removed-on-completion'],
+    ['G5', 'mark-in-the-future'],
+    ['G6', 'mark-removed-on-completion'],
+    ['G8', 'release-without-token'],
+  ] as const)('%s %s', async (promise, id) => {
+    expect(await firstThatBreaks(promise, withStoreBug(id))).not.toBeNull()
+  })
+})
+
+describe('a bug of the core turns a checker red:', () => {
+  it.each([
+    ['G1', 'the deadline is counted from the answer'],
+    ['G3', 'the deadline is counted from the answer'],
+    ['G3', 'only a renewal tells of a loss'],
+    ['G3', 'an answer after the loss brings the lease back'],
+    ['G3', 'the signal is a stock one'],
+    ['G7', 'busy is taken for held'],
+    ['G7', 'a store that is down is taken for a key that is held'],
+    ['G8', 'a release throws where the store does not answer'],
+    ['G9', 'what has ended is not forgotten'],
+  ] as const)('%s %s', async (promise, name) => {
+    expect(await firstThatBreaks(promise, await withCoreBug(name))).not.toBeNull()
+  })
+})
+
+it('a failing run is cut down to what it takes', async () => {
+  const system = withStoreBug('grant-while-held')
+  const trial = (await firstThatBreaks('G1', system)) as Trial
+  const { plan, violations } = await shrink(trial, system)
+  expect(violations.map(({ promise }) => promise)).toContain('G1')
+  expect(plan.deeds.length).toBeLessThanOrEqual(3)
+  expect(plan.faults).toEqual([])
+  expect(plan.tasks).toEqual([])
+})
+
+it('a named exception excuses nothing but itself', async () => {
+  const system = withStoreBug('grant-while-held')
+  for (let seed = 1, found = 0; found < 3; seed++) {
+    const plan = drawPlan(seed)
+    if (!plan.deeds.some(({ kind }) => kind === 'exception')) continue
+    const { violations } = await tryPlan(plan, system)
+    if (violations.some(({ promise }) => promise === 'G1')) found++
+    expect(seed, 'runs with an exception, and a bug besides it').toBeLessThan(200)
+  }
+})
