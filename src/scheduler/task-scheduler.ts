@@ -56,8 +56,8 @@ export class TaskScheduler {
     this.#context = contextOf(locks)
     this.#logPurge = new LogPurge(this.#context, logRetentionMs)
     this.#defaults = { service: this.#context.options, timeZone, lease }
-    // A default that cannot be used is refused here, not by the first task that it is used for.
-    resolveTask('any', { cron: '@daily' }, this.#defaults)
+    // A default that cannot be used is refused here, not by the first task that it is used for. To try a time zone costs.
+    resolveTask('any', timeZone === 'UTC' ? { every: '24h' } : { cron: '@daily' }, this.#defaults)
   }
 
   /**
