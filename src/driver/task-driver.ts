@@ -42,8 +42,8 @@ export interface TaskDriver {
    * 3. a run is under way with this very token → asked again: expiry re-armed (never back), same fence, the same
    *    `granted` or `takeover` (attempt > 1)
    * 4. a run has lapsed:
-   *    - under this very token → it is left as it is, and the next rules go on. A claim that arrives twice, or is asked
-   *      again too late, uses up no attempt, and no token that has lost its lease gets one again.
+   *    - under this very token → it is left as it is, and the next rules go on. The claim that it was granted to, arriving
+   *      twice or asked again too late, uses up no attempt and gets no lease again.
    *    - a retry is due: `onCrash: 'retry'`, attempt < maxAttempts, and the run was not asked to stop. While paused it is
    *      left as it is, and the next rules go on. Otherwise its row becomes `lost` → `takeover`: same slot, attempt + 1,
    *      new token, greater fence.
