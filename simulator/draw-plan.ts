@@ -15,7 +15,7 @@ const ttls = [250, 400, 800, 1_500, 3_000] as const
 export const longestTtlMs = 3_000
 /** The longest that a fault delays a call or an answer: longer than most leases last. */
 export const longestDelayMs = 2_500
-export const longestStepMs = 4_000
+const longestStepMs = 4_000
 
 /** The same seed, the same plan. */
 export function drawPlan(seed: number): Plan {
