@@ -104,6 +104,14 @@ describe('the checkers of the torture find nothing in', () => {
       ],
     ],
     [
+      'a loss that was signalled before its holder could look',
+      [
+        line(20, 'w0', { is: 'lost', of: 'lock:a', fence: 1, reason: 'expired' }),
+        lease('w0', 1, 30, 25),
+        line(500, 'w0', { is: 'closed' }),
+      ],
+    ],
+    [
       'a grant that was over when it was first looked at',
       [lease('w1', 2, 10, 900), letGo('w1', 2, 20), lease('w0', 1, 30, 25)],
     ],

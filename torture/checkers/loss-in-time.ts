@@ -48,24 +48,14 @@ function dueAt(deadline: number, gaps: readonly Gap[]): number {
 function gapsByWorker(history: History): ReadonlyMap<string, readonly Gap[]> {
   const gaps = new Map<string, Gap[]>()
   for (const { by, from, at } of history.all('gap')) gaps.set(by, [...(gaps.get(by) ?? []), { from, to: at }])
-  const times = new Map<string, number[]>()
-  for (const { by, at } of history.lines) {
-    const own = times.get(by)
-    if (own === undefined) times.set(by, [at])
-    else own.push(at)
-  }
+  // A process that is killed in the first turn after a pause has not written the pause down.
+  const turned = new Map<string, number>()
+  for (const { by, at, is } of history.lines) if (is === 'turn' || is === 'gap') turned.set(by, at)
+  const last = lastWords(history)
   for (const { worker, cause } of history.all('ended')) {
-    const last = cause === 'killed' ? lastSilence(times.get(worker) ?? []) : undefined
-    if (last !== undefined) gaps.set(worker, [...(gaps.get(worker) ?? []), last])
+    if (cause !== 'killed') continue
+    const gap = { from: turned.get(worker) ?? 0, to: last.get(worker) ?? 0 }
+    gaps.set(worker, [...(gaps.get(worker) ?? []), gap])
   }
   return gaps
-}
-
-/** A process that is killed in the first turn after a pause has not written the pause down. */
-function lastSilence(times: readonly number[]): Gap | undefined {
-  for (let index = times.length - 1; index > 0; index--) {
-    const [from, to] = [times[index - 1] ?? 0, times[index] ?? 0]
-    if (to - from > toleranceMs) return { from, to: times.at(-1) ?? to }
-  }
-  return undefined
 }

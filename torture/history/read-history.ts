@@ -92,6 +92,8 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
   /** By holder, name and fence; a store that repeats a fence begins a new one. */
   const latest = new Map<string, Open>()
   const died = new Map<string, number>()
+  /** Of a process that was paused between the grant and the first look of its caller, who comes after the signal. */
+  const lostBefore = new Map<string, Extract<Line, { is: 'lost' }>>()
   for (const line of lines) {
     if (line.is === 'ended') died.set(line.worker, line.at)
     if (!('fence' in line) || line.is === 'resource') continue
@@ -106,8 +108,8 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
         from: line.at,
         deadline: line.until,
         letGoAt: Infinity,
-        lostAt: Infinity,
-        lossReason: null,
+        lostAt: lostBefore.get(name)?.at ?? Infinity,
+        lossReason: lostBefore.get(name)?.reason ?? null,
         toldToStopAt: Infinity,
         diedAt: Infinity,
         outcome: null,
@@ -118,7 +120,10 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
       continue
     }
     const hold = latest.get(name)
-    if (hold === undefined) continue
+    if (hold === undefined) {
+      if (line.is === 'lost') lostBefore.set(name, line)
+      continue
+    }
     if (line.is === 'trusted') hold.deadline = Math.max(hold.deadline, line.until)
     if (line.is === 'lost' && hold.lostAt === Infinity) {
       hold.lostAt = line.at

@@ -38,6 +38,8 @@ export type WorkerFact =
   | ({ readonly is: 'given-back'; readonly outcome: string; readonly tookMs: number } & HoldName)
   /** The event loop did not turn since `from`. */
   | { readonly is: 'gap'; readonly from: number }
+  /** It turns; written every now and then. */
+  | { readonly is: 'turn' }
   | { readonly is: 'unhandled'; readonly error: string }
   /** Everything was closed; from here on the process ends by itself. */
   | { readonly is: 'closed' }

@@ -113,9 +113,14 @@ function watchEvents(): void {
 /** Writes down when the event loop did not turn: a loss is signalled in the first turn afterwards. */
 function watchLoop(): void {
   let turned = now()
+  let told = turned
   looking = setInterval(() => {
     const at = now()
     if (at - turned > 25) journal.write({ is: 'gap', from: turned })
+    if (at - told > 100) {
+      journal.write({ is: 'turn' }, at)
+      told = at
+    }
     turned = at
   }, 10)
 }
