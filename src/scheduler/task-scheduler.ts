@@ -144,14 +144,12 @@ export class TaskScheduler {
     await this.stop()
   }
 
-  /** Of this process, or as another process has registered it. */
+  /** As the fleet has it: this process may still, or again, have another one. */
   async #scheduleOf(name: string, storedName: string): Promise<Schedule | null> {
-    const own = this.#tasks.get(name)
-    if (own !== undefined) return own[0].schedule
     const [record] = await askStore(this.#context, `look up ${JSON.stringify(name.slice(0, 100))}`, (call) =>
       this.#context.session.tasks.inspect([storedName], call),
     )
-    return record ? scheduleFromText(record.definition) : null
+    return record ? scheduleFromText(record.definition) : (this.#tasks.get(name)?.[0].schedule ?? null)
   }
 
   /** The service below closes. */

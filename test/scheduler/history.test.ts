@@ -53,6 +53,19 @@ describe('the history of a task', () => {
     for (const token of tokens) expect(text).not.toContain(token)
   })
 
+  it('tells the same on a node whose own schedule the fleet has replaced', async () => {
+    const fleet = new Fleet()
+    const [old, edited] = [fleet.node(), fleet.node()]
+    old.runs('task', { every: '10s' })
+    edited.runs('task', { every: '30s' })
+    await fleet.start(old)
+    await fleet.start(edited)
+    await fleet.advance(95_000)
+    const known = await fleet.time.until(edited.tasks.history('task'))
+    expect(known.filter(({ state }) => state === 'succeeded')).toHaveLength(3)
+    expect(await fleet.time.until(old.tasks.history('task'))).toEqual(known)
+  })
+
   it('is cut to its limit, in the middle of a gap too', async () => {
     const fleet = new Fleet()
     const node = fleet.node()
