@@ -81,7 +81,7 @@ export class Worker {
     if (this.#cause === 'nobody') this.#cause = 'asked'
     if (how === 'SIGTERM') this.#child.kill('SIGTERM')
     else this.tell({ do: 'leave' })
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), 15_000)
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), 40_000)
     await this.ended
     clearTimeout(late)
   }
