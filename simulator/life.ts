@@ -1,12 +1,12 @@
 import type { LockService } from '../src/core/lock-service.ts'
 import type { Lease } from '../src/core/lease.ts'
-import { LeaseLostError } from '../src/core/errors.ts'
 import type { TaskScheduler } from '../src/scheduler/task-scheduler.ts'
 import type { TaskRun } from '../src/scheduler/task-run.ts'
 import { seededRandom } from '../src/testing/seeded-random.ts'
 import type { VirtualTime, WorkerClock } from '../test/core/virtual-time.ts'
+import { Beliefs } from './beliefs.ts'
 import type { History } from './history.ts'
-import { clocksOf, Link, type LinkOptions, type Port } from './network.ts'
+import { Link, type LinkOptions, type Port } from './network.ts'
 import { taskKey } from './observed-store.ts'
 import type { AcquireDeed, NodePlan, TaskPlan } from './plan.ts'
 
@@ -19,8 +19,6 @@ export interface ClassesUnderTrial {
 export const requestTimeoutMs = 400
 /** The most attempts at one slot. */
 export const maxAttempts = 3
-/** After the clocks of a process have jumped, a look at them within a second tells. */
-const clockJumpSlackMs = 1_100
 
 export interface LifeOptions extends Pick<LinkOptions, 'driver' | 'open'> {
   readonly classes: ClassesUnderTrial
@@ -36,15 +34,6 @@ export interface LifeOptions extends Pick<LinkOptions, 'driver' | 'open'> {
   readonly tokenOf: (key: string, fence: number) => string
 }
 
-/** What somebody trusts: a lease that was returned, or the run that a handler was given. */
-interface Belief {
-  readonly key: string
-  readonly token: string
-  readonly fence: number
-  readonly source: Pick<Lease, 'isHeld' | 'signal'>
-  isTold: boolean
-}
-
 /** One process from its start to its end: the library, and the user code on it. */
 export class Life {
   readonly name: string
@@ -53,6 +42,7 @@ export class Life {
   /** Null where there are no tasks: one costs as much as the rest of a short life. */
   readonly scheduler: TaskScheduler | null
   readonly clock: WorkerClock
+  readonly beliefs: Beliefs
   readonly isEdited: boolean
   /** What its user code waits for. */
   readonly work = new Set<Promise<unknown>>()
@@ -62,11 +52,7 @@ export class Life {
   readonly #options: LifeOptions
   /** The user code's timers. */
   readonly #ownClock: WorkerClock
-  readonly #beliefs = new Set<Belief>()
   readonly #letGo = new Set<() => void>()
-  /** Since its event loop stood still or its clocks jumped. */
-  #awakeSince = -Infinity
-  #jumpedAt = -Infinity
   #standstills = 0
 
   constructor(options: LifeOptions) {
@@ -76,6 +62,7 @@ export class Life {
     this.isEdited = options.isEdited
     this.clock = time.worker(plan.wallOffsetMs, plan.rate)
     this.#ownClock = time.worker(plan.wallOffsetMs, plan.rate)
+    this.beliefs = new Beliefs({ history, by: this.name, clock: this.clock, timersLateMs: plan.timersLateMs })
     this.link = new Link({ ...options, clock: this.clock, history, port, by: this.name })
     const random = seededRandom(seed * 64 + number * 8 + plan.name.charCodeAt(1)).next
     this.locks = new classes.LockService({
@@ -126,14 +113,12 @@ export class Life {
     this.#note('goes-on', kind)
     this.clock.frozen = false
     this.#ownClock.frozen = false
-    this.#awakeSince = this.clock.monotonic()
     if (kind === 'suspend') {
       this.clock.wasSuspended(forMs)
       this.#ownClock.wasSuspended(forMs)
-      this.#awakeSince = this.clock.monotonic()
-      this.#jumpedAt = this.#awakeSince
     }
-    if (kind === 'block') this.sampleAll()
+    this.beliefs.wentOn({ withClockJump: kind === 'suspend' })
+    if (kind === 'block') this.beliefs.sampleAll()
     if (answersFirst) this.link.thaw()
     else await this.#options.time.sleep(0).then(() => this.link.thaw())
   }
@@ -141,8 +126,7 @@ export class Life {
   setWallClock(byMs: number): void {
     this.#note('sets-wall-clock', `${byMs} ms`)
     this.clock.stepWall(byMs)
-    this.#jumpedAt = this.clock.monotonic()
-    this.#awakeSince = this.#jumpedAt
+    this.beliefs.wentOn({ withClockJump: true })
   }
 
   crash(): void {
@@ -150,7 +134,7 @@ export class Life {
     this.state = 'gone'
     this.link.isDead = true
     this.standStill()
-    this.#beliefs.clear()
+    this.beliefs.clear()
   }
 
   /** Stops and closes in good order. */
@@ -202,42 +186,6 @@ export class Life {
     this.#begin(looking)
   }
 
-  /** Asks those who believe to hold a key what they say now. */
-  sample(key: string, exceptToken: string): void {
-    for (const belief of this.#beliefs)
-      if (belief.key === key && belief.token !== exceptToken) this.#sample(belief)
-  }
-
-  sampleAll(): void {
-    for (const belief of this.#beliefs) this.#sample(belief)
-  }
-
-  #sample({ key, token, fence, source, isTold }: Belief): void {
-    this.#options.history.add({
-      kind: 'sample',
-      by: this.name,
-      key,
-      token,
-      fence,
-      isTold,
-      // What is exact is asked first: asking whether it is held lets it find out.
-      isAborted: source.signal.aborted,
-      isHeld: source.isHeld(),
-      ...this.#wakefulness(),
-    })
-  }
-
-  #wakefulness() {
-    const clocks = clocksOf(this.clock)
-    const { timersLateMs } = this.#options.plan
-    const hasJumped = clocks.monotonic - this.#jumpedAt <= clockJumpSlackMs + timersLateMs
-    return {
-      clocks,
-      awakeForMs: this.clock.frozen ? -1 : clocks.monotonic - this.#awakeSince,
-      slackMs: (hasJumped ? clockJumpSlackMs : 0) + timersLateMs * this.#options.plan.rate,
-    }
-  }
-
   async #acquire(ask: number, deed: AcquireDeed): Promise<void> {
     const { history } = this.#options
     const { key, ttlMs: ttl, waitMs: wait, hasHeartbeat: heartbeat, how, maxLifetimeMs, abortAfterMs } = deed
@@ -268,17 +216,17 @@ export class Life {
   }
 
   async #workUnder(lease: Lease, deed: AcquireDeed, ask: number, mine: Error): Promise<number> {
-    const belief = this.#believe(lease.key, lease.token, lease.fence, lease)
+    const belief = this.beliefs.begin(lease.key, lease.token, lease.fence, lease)
     await this.#hang(deed, lease)
-    this.#stopBelieving(belief)
+    this.beliefs.end(belief)
     if (deed.how === 'throw') throw mine
     return ask
   }
 
   async #hold(lease: Lease, deed: AcquireDeed): Promise<void> {
-    const belief = this.#believe(lease.key, lease.token, lease.fence, lease)
+    const belief = this.beliefs.begin(lease.key, lease.token, lease.fence, lease)
     await this.#hang(deed, lease)
-    this.#stopBelieving(belief)
+    this.beliefs.end(belief)
     await Promise.all([this.#release(lease), deed.how === 'release-twice' ? this.#release(lease) : null])
   }
 
@@ -336,37 +284,12 @@ export class Life {
     const { task, attempt, fence, signal } = run
     history.add({ kind: 'run', by: this.name, task, slot: run.slot.getTime(), attempt, fence })
     const key = taskKey(task)
-    const belief = this.#believe(key, tokenOf(key, fence), fence, run)
+    const belief = this.beliefs.begin(key, tokenOf(key, fence), fence, run)
     const aborted = new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve())
     })
     await (ignoresSignal ? this.#sleep(workMs) : Promise.race([this.#sleep(workMs), aborted]))
-    this.#stopBelieving(belief)
-  }
-
-  #believe(key: string, token: string, fence: number, source: Pick<Lease, 'isHeld' | 'signal'>): Belief {
-    const { history } = this.#options
-    const by = this.name
-    const belief: Belief = { key, token, fence, source, isTold: false }
-    const isHeld = source.isHeld()
-    history.add({ kind: 'belief', by, key, token, fence, clocks: clocksOf(this.clock), isHeld })
-    const onAbort = (): void => {
-      belief.isTold = true
-      const { reason } = source.signal as { reason: unknown }
-      const why = reason instanceof Error && 'reason' in reason ? String(reason.reason) : String(reason)
-      const isLoss = reason instanceof Error && reason.name === LeaseLostError.name
-      if (isLoss) history.add({ kind: 'loss', by, key, token, fence, reason: why, ...this.#wakefulness() })
-    }
-    if (source.signal.aborted) onAbort()
-    else source.signal.addEventListener('abort', onAbort)
-    this.#beliefs.add(belief)
-    return belief
-  }
-
-  #stopBelieving(belief: Belief): void {
-    const { key, token, fence } = belief
-    this.#beliefs.delete(belief)
-    this.#options.history.add({ kind: 'end', by: this.name, key, token, fence })
+    this.beliefs.end(belief)
   }
 
   #begin(work: Promise<unknown>): void {

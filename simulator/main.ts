@@ -8,6 +8,7 @@ import { runSeed, type SeedResult, type Summary } from './series.ts'
 import { shrink } from './shrink.ts'
 import { type Trial, tryPlan } from './trial.ts'
 
+const progressEvery = 2_000
 /** So many failing runs are cut down and shown. */
 const shownFailures = 3
 
@@ -18,7 +19,9 @@ async function simulateSeeds(args: SimulateArguments): Promise<Summary> {
   let overlapMs = 0
   const startedAt = performance.now()
   console.error(`Seeds ${from} to ${from + seeds - 1}`)
+  let done = 0
   await runSeeds({ from, to: from + seeds }, threads, (result) => {
+    if (++done % progressEvery === 0) console.error(`${done} of ${seeds}, ${failures.length} failed`)
     for (const name of result.met) tally.set(name, (tally.get(name) ?? 0) + 1)
     overlapMs += result.overlapMs
     if (result.violations.length > 0) failures.push(result)

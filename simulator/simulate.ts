@@ -8,11 +8,12 @@ import { onEvent } from '../src/core/channels.ts'
 
 import { rest, VirtualTime } from '../test/core/virtual-time.ts'
 import { longestTtlMs, lockKeys } from './draw-plan.ts'
-import { type Entry, History, type TaskEnd } from './history.ts'
-import { type ClassesUnderTrial, Life, maxAttempts } from './life.ts'
+import { type Entry, History } from './history.ts'
+import { type ClassesUnderTrial, Life } from './life.ts'
 import { allArrivedMs, type Port } from './network.ts'
 import { observedSession } from './observed-store.ts'
 import type { Deed, NodePlan, Plan, TaskPlan } from './plan.ts'
+import { noteTasks } from './task-ends.ts'
 
 export interface SystemUnderTrial {
   readonly classes?: ClassesUnderTrial | undefined
@@ -248,14 +249,22 @@ class Simulation {
     this.history.add({ kind: 'faults-end' })
     for (const place of this.#places.values()) this.#settleDown(place)
     await rest()
-    for (const life of this.#living()) life.sampleAll()
+    for (const life of this.#living()) life.beliefs.sampleAll()
     const endedAt = this.#time.now
     await this.#advanceUntil(() => this.#isAtRest(), longestWorkMs)
     this.#noteUnsettled()
-    for (const life of this.#living()) life.sampleAll()
+    for (const life of this.#living()) life.beliefs.sampleAll()
     await this.#inherit(endedAt)
     if (this.#plan.tasks.length > 0) await this.#time.advance(afterglowMs)
-    await this.#noteTasks()
+    await noteTasks({
+      plan: this.#plan,
+      history: this.history,
+      time: this.#time,
+      table: this.#table,
+      driver: { ...this.#driver, open: (namespace) => this.#open(namespace, 'onlooker') },
+      classes: this.#classes,
+      living: this.#living(),
+    })
     for (const life of this.#living()) {
       const leaving = life.leave(0)
       await this.#advanceUntil(() => life.state === 'gone', closingBoundMs)
@@ -337,48 +346,6 @@ class Simulation {
     return false
   }
 
-  /** As the store has them, and as an uninvolved process gets to see them. */
-  async #noteTasks(): Promise<void> {
-    if (this.#plan.tasks.length === 0) return
-    const driver = { ...this.#driver, open: (namespace: string) => this.#open(namespace, 'onlooker') }
-    const locks = new this.#classes.LockService({ driver, clock: this.#time.worker() })
-    const onlooker = new this.#classes.TaskScheduler({ locks })
-    for (const { name } of this.#plan.tasks) {
-      const entries = await this.#time.until(onlooker.history(name, { limit: 1_000 }))
-      const told = entries.map(({ slot, attempt, state, reason }) => {
-        return { slot: slot.getTime(), attempt, state, reason }
-      })
-      this.#noteTask(name, told)
-    }
-    await this.#time.until(locks.close())
-  }
-
-  #noteTask(name: string, told: TaskEnd['told']): void {
-    const row = this.#table.tasks.get(name)
-    const plan = this.#plan.tasks.find((task) => task.name === name)
-    if (row === undefined || plan === undefined) return
-    const { everyMs } = JSON.parse(row.definition) as { everyMs: number }
-    const isEdited = everyMs === plan.editedEveryMs
-    const log = [...(this.#table.runs.get(name)?.values() ?? [])]
-    const task: TaskEnd = {
-      name,
-      storeNow: this.#time.storeNow(),
-      mark: row.mark,
-      everyMs,
-      onCrash: plan.onCrash,
-      maxAttempts,
-      isPaused: row.pausedBy !== null,
-      isAttended: this.#living().some((life) => life.isEdited === isEdited),
-      isUnedited: row.generation === 1,
-      isRunning: row.run !== null,
-      log: log.map(({ slot, attempt, state, reason, after, gap, late }) => {
-        return { slot, attempt, state, reason, after, gap, late }
-      }),
-      told,
-    }
-    this.history.add({ kind: 'task-end', task })
-  }
-
   // ---- the store
 
   #open(namespace: string, by: string): DriverSession {
@@ -408,7 +375,7 @@ class Simulation {
   #onGrant(key: string, token: string, fence: number): void {
     this.#tokens.set(`${key}/${fence}`, token)
     for (const { life } of this.#places.values())
-      if (life !== null && life.state !== 'gone') life.sample(key, token)
+      if (life !== null && life.state !== 'gone') life.beliefs.sample(key, token)
   }
 
   /** Faults are expected; anything else that a scheduler reports is a mistake of its own. */
