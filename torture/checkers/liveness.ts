@@ -1,7 +1,7 @@
 import type { Evidence, Violation } from './checker.ts'
 
 /** How long the store, the reconnecting clients and the machine may take on top of a ttl. */
-export const slackMs = 3_000
+const slackMs = 3_000
 
 /**
  * G4: once the faults are over each key that is wanted is granted within a bound, and what the dead left behind is free a

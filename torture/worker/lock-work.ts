@@ -145,7 +145,7 @@ export class LockWork {
   }
 }
 
-export function codeOf(error: unknown): string {
+function codeOf(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   return typeof code === 'string' ? code : String(message)
 }

@@ -227,7 +227,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
 }
 
 /** Bugs of what stands beside the workers: the resource, and the reading of the run log. */
-export const outerPlants = ['resource-without-fences', 'run-log-with-holes'] as const
+const outerPlants = ['resource-without-fences', 'run-log-with-holes'] as const
 
 export const plantNames: readonly string[] = [...Object.keys(plantedBugs), ...outerPlants]
 
