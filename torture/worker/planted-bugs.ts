@@ -41,16 +41,13 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
       })),
   },
   'renewal-believed-unanswered': {
-    what: 'a renewal that failed counts as confirmed',
+    what: 'a renewal that has no answer after a while counts as confirmed',
     driver: (right) =>
       around(right, (locks) => ({
-        refresh: async (requests, call) => {
-          try {
-            return await locks.refresh(requests, call)
-          } catch {
-            return requests.map(({ ttlMs }) => ({ outcome: 'held', remainingMs: ttlMs }))
-          }
-        },
+        refresh: (requests, call) =>
+          soon(locks.refresh(requests, call), () =>
+            requests.map(({ ttlMs }) => ({ outcome: 'held' as const, remainingMs: ttlMs })),
+          ),
       })),
   },
   'deadline-too-long': {
@@ -200,19 +197,17 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
       })),
   },
   'run-believed-unanswered': {
-    what: 'the renewal of a run that failed, or was refused, counts as confirmed',
+    what: 'the renewal of a run that has no answer after a while, or is refused, counts as confirmed',
     driver: (right) =>
       around(right, undefined, (tasks) => ({
         refresh: async (requests, call) => {
           const held = (ttlMs: number) => ({ outcome: 'held' as const, remainingMs: ttlMs, stop: null })
-          try {
-            const answers = await tasks.refresh(requests, call)
-            return answers.map((answer, index) =>
-              answer.outcome === 'lost' ? held(requests[index]?.ttlMs ?? 0) : answer,
-            )
-          } catch {
-            return requests.map(({ ttlMs }) => held(ttlMs))
-          }
+          const answers = await soon(tasks.refresh(requests, call), () =>
+            requests.map(({ ttlMs }) => held(ttlMs)),
+          )
+          return answers.map((answer, index) =>
+            answer.outcome === 'lost' ? held(requests[index]?.ttlMs ?? 0) : answer,
+          )
         },
       })),
   },
@@ -230,6 +225,15 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
 const outerPlants = ['resource-without-fences', 'run-log-with-holes'] as const
 
 export const plantNames: readonly string[] = [...Object.keys(plantedBugs), ...outerPlants]
+
+/** The answer, or what is made up if it does not come soon, or not at all. */
+function soon<Answers>(asked: Promise<Answers>, madeUp: () => Answers): Promise<Answers> {
+  return new Promise((resolve) => {
+    const giveUp = (): void => resolve(madeUp())
+    const timer = setTimeout(giveUp, 100)
+    asked.then(resolve, giveUp).finally(() => clearTimeout(timer))
+  })
+}
 
 function around(
   right: Driver,
