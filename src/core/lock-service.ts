@@ -236,7 +236,7 @@ export class LockService {
     this.#assertOpen()
     const storedKey = toStoredTarget(key)
     const { locks } = this.#context.session
-    const [record] = await askStore(this.#context, `look up ${quoted(storedKey)}`, (call) =>
+    const [record] = await askStore(this.#context, `look up ${quoted(nameOf(key))}`, (call) =>
       locks.peek([storedKey], call),
     )
     return record ? toLeaseInfo(record) : null
@@ -296,7 +296,7 @@ export class LockService {
     const request = { key: storedKey, fence, immediate }
     const answer = await askStore(
       this.#context,
-      `force the release of ${quoted(storedKey)}`,
+      `force the release of ${quoted(nameOf(key))}`,
       async (call) => {
         const one = await session.locks.revoke(request, call)
         if (one.outcome === 'failed') throw one.error
@@ -307,7 +307,7 @@ export class LockService {
     )
     publish('leasehold:force-release', () => ({
       namespace: service.namespace,
-      key: typeof key === 'string' ? key : storedKey,
+      key: nameOf(key),
       fence,
       outcome: answer.outcome,
     }))
@@ -367,7 +367,12 @@ export class LockService {
     }
   }
 
-  /** Rejects with the signal's reason at once when it aborts; a lease that arrives later is given back. */
+  /** What an operator's target is called in messages and events. */
+function nameOf(target: string | Pick<LeaseInfo, 'key'>): string {
+  return typeof target === 'string' ? target : target.key
+}
+
+/** Rejects with the signal's reason at once when it aborts; a lease that arrives later is given back. */
   #untilAborted(signal: AbortSignal, acquiring: Promise<Lease | null>): Promise<Lease | null> {
     return new Promise((resolve, reject) => {
       const stopListening = this.#abortListeners.add(signal, () => {
