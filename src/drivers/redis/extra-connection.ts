@@ -28,6 +28,8 @@ export class RetryConnection {
   readonly #make: () => Promise<ExtraConnection>
   readonly #main: RedisConnection
   #opened: Promise<ExtraConnection> | undefined
+  /** The connection to close, from the moment it is made. */
+  #own: RedisConnection | undefined
   #isClosed = false
 
   constructor(make: () => Promise<ExtraConnection>, main: RedisConnection) {
@@ -49,21 +51,23 @@ export class RetryConnection {
     return this.#main
   }
 
+  /** Does not wait for a connection that is still being opened: on a server that hangs it never is. */
   async close(): Promise<void> {
     this.#isClosed = true
-    const opened = this.#opened
     this.#opened = undefined
-    const extra = await opened?.catch(() => undefined)
-    if (extra?.isOwn === true) await extra.connection.close()
+    await this.#own?.close()
   }
 
   async #open(): Promise<ExtraConnection> {
     const extra = await this.#make()
     if (!extra.isOwn) return extra
+    const { connection } = extra
+    this.#own = connection
     try {
-      await extra.connection.open()
+      if (this.#isClosed) throw new Error('The session was closed while its connection was made.')
+      await connection.open()
     } catch (error) {
-      await extra.connection.close()
+      await connection.close()
       throw error
     }
     return extra
