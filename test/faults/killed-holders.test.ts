@@ -36,7 +36,7 @@ async function expectToBeFreeWithinTtl(
   const namespace = freshNamespace()
   const holder = await Worker.start({ address: holderAddress, service: { namespace, ttl } })
   const locks = await openService(address, { namespace, ttl })
-  const fence = await holder.call('acquire', 'k')
+  const fence = await holder.call('acquire', 'k', { wait: 10_000 })
   // It has renewed at least once: what counts is the last renewal, not the grant.
   const granted = await locks.peek('k')
   await expect

@@ -23,7 +23,7 @@ test('a file that stays locked ends its leases by their deadline, and is used ag
   const address = await addressOf('sqlite')
   const locks = await openService(address, { requestTimeout, ttl: 500 })
   const lease = (await locks.acquire('held'))!
-  const waiting = locks.acquire('held', { wait: Infinity })
+  const waiting = locks.acquire('held', { wait: Infinity, ttl: 30_000 })
   waiting.catch(() => {})
   const atDeadline = witnessDeadline(lease)
   const another = openByAnother(address.url)

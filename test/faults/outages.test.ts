@@ -55,7 +55,7 @@ for (const store of ['postgres', 'redis'] as const) {
       test('a service whose store is down says so, never null, and works when the store has come (G7, N19, N39)', async () => {
         await server.kill()
         const locks = await openService(address(), { requestTimeout, ttl: 600 })
-        const waiting = locks.acquire('waited for', { wait: Infinity })
+        const waiting = locks.acquire('waited for', { wait: Infinity, ttl: 30_000 })
         waiting.catch(() => {})
         // A client may keep these and send them when the store has come: then they hold the key for nobody.
         await expectUnavailable(locks.acquire('k', { ttl: '1h' }), 2_500)
@@ -64,7 +64,7 @@ for (const store of ['postgres', 'redis'] as const) {
         await expectUnavailable(locks.list(), 2_500)
         await server.start()
         expect((await waiting)!.isHeld()).toBe(true)
-        const lease = await locks.acquire('k', { wait: 5_000 })
+        const lease = await locks.acquire('k', { wait: 5_000, ttl: 30_000 })
         expect(await locks.peek('k')).toMatchObject({ fence: lease!.fence })
       })
 
@@ -74,7 +74,7 @@ for (const store of ['postgres', 'redis'] as const) {
         const other = await openService(address(), { namespace: locks.namespace, requestTimeout, ttl: 600 })
         const held = (await locks.acquire('held'))!
         const idle = (await locks.acquire('idle', { heartbeat: false }))!
-        const waiting = other.acquire('held', { wait: Infinity })
+        const waiting = other.acquire('held', { wait: Infinity, ttl: 30_000 })
         waiting.catch(() => {})
         const atDeadlines = [witnessDeadline(held), witnessDeadline(idle)]
         await expect.poll(async () => (await locks.peek('held'))?.awaited, { interval: 20 }).toBe(true)

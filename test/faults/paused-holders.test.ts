@@ -19,8 +19,8 @@ async function openScene(client: Parameters<typeof addressOf>[0]) {
   const [path, waking] = [join(folder, 'resource'), join(folder, 'waking')]
   const file = new FencedFile(path)
   const holder = await Worker.start({ address, service: { namespace, ttl } })
-  const locks = await openService(address, { namespace, ttl })
-  const fence = (await holder.call('acquire', 'k'))!
+  const locks = await openService(address, { namespace, ttl: 30_000 })
+  const fence = (await holder.call('acquire', 'k', { wait: 10_000 }))!
   expect(file.write(fence, 1)).toBe(true)
 
   const succeed = async (): Promise<Lease> => {
@@ -32,7 +32,7 @@ async function openScene(client: Parameters<typeof addressOf>[0]) {
   /** The successor, after all that the holder did when it ran again. */
   const expectUntouched = async (lease: Lease): Promise<void> => {
     expect(lease.isHeld()).toBe(true)
-    await lease.extend(ttl)
+    await lease.extend(30_000)
     expect(await locks.peek('k')).toMatchObject({ fence: lease.fence })
     expect(file.read()).toEqual({ fence: lease.fence, value: 2 })
     expect(holder.events('lost')).toEqual([{ event: 'lost', key: 'k', reason: 'expired' }])
