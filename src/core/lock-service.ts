@@ -367,12 +367,7 @@ export class LockService {
     }
   }
 
-  /** What an operator's target is called in messages and events. */
-function nameOf(target: string | Pick<LeaseInfo, 'key'>): string {
-  return typeof target === 'string' ? target : target.key
-}
-
-/** Rejects with the signal's reason at once when it aborts; a lease that arrives later is given back. */
+  /** Rejects with the signal's reason at once when it aborts; a lease that arrives later is given back. */
   #untilAborted(signal: AbortSignal, acquiring: Promise<Lease | null>): Promise<Lease | null> {
     return new Promise((resolve, reject) => {
       const stopListening = this.#abortListeners.add(signal, () => {
@@ -434,4 +429,9 @@ function nameOf(target: string | Pick<LeaseInfo, 'key'>): string {
       throw new ClosedError('This LockService was closed. Make a new one, or close it after its last use.')
     }
   }
+}
+
+/** What an operator's target is called in messages and events. */
+function nameOf(target: string | Pick<LeaseInfo, 'key'>): string {
+  return typeof target === 'string' ? target : target.key
 }
