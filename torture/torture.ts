@@ -22,7 +22,7 @@ const namespace = 'torture'
 const hotKeys = ['hot-1', 'hot-2', 'hot-3', 'hot-4']
 const coldKeys = Array.from({ length: 40 }, (_, index) => `cold-${index}`)
 /** Long enough that every key is wanted, and every slot that was lost is retried. */
-const calmMs = 4_000
+const calmMs = 6_000
 
 export interface Verdict {
   readonly summary: Summary

@@ -196,7 +196,11 @@ describe('the checkers of the torture find', () => {
     [
       'liveness',
       'a key that is asked for and not granted when all is well',
-      [line(0, 'observer', { is: 'calm' }), line(1, 'w0', { is: 'asked', of: 'lock:hot-1' })],
+      [
+        line(0, 'observer', { is: 'calm' }),
+        line(1, 'w0', { is: 'asked', of: 'lock:hot-1' }),
+        line(5_000, 'w1', { is: 'asked', of: 'lock:hot-1' }),
+      ],
     ],
     ['leaks', 'an unhandled rejection', [line(0, 'w0', { is: 'unhandled', error: 'Error: oops' })]],
     [
@@ -242,8 +246,8 @@ describe('the checkers of the torture find', () => {
       'a lost attempt that nobody made again',
       [],
       quietTasks().set('retried', [
-        entry('lost', { slot: bootAt + 5_600, attempt: 1 }, 1),
-        entry('registered', { slot: bootAt + 5_500, attempt: 0 }),
+        entry('lost', { slot: bootAt + 4_200, attempt: 1 }, 1),
+        entry('registered', { slot: bootAt + 4_100, attempt: 0 }),
       ]),
     ],
     ['records-agree', 'a run that is not in the history', run('w0', 1, 11_000, slot), allOf([])],

@@ -1,3 +1,4 @@
+import { beliefEnd, type Hold } from '../history/read-history.ts'
 import type { Evidence, Violation } from './checker.ts'
 
 /** How long the store, the reconnecting clients and the machine may take on top of a ttl. */
@@ -16,20 +17,25 @@ export function liveness({ history, ttlMs }: Evidence): readonly Violation[] {
   }
   const [calm] = history.all('calm')
   if (calm === undefined) return found
-  const wanted = new Set(
-    history
-      .all('asked')
-      .filter(({ at }) => at >= calm.at)
-      .map(({ of }) => of),
-  )
-  const granted = new Set(history.holds.filter(({ from }) => from >= calm.at).map(({ of }) => of))
-  for (const of of wanted) {
-    if (granted.has(of) || !of.startsWith('lock:hot')) continue
-    found.push({
-      checker: 'liveness',
-      what: `${of}: asked for after the faults, and never granted`,
-      at: calm.at,
-    })
+  const wanted = history.all('asked').filter(({ of, at }) => at >= calm.at && of.startsWith('lock:hot'))
+  for (const of of new Set(wanted.map((asked) => asked.of))) {
+    const until = Math.max(...wanted.filter((asked) => asked.of === of).map(({ at }) => at))
+    const freeMs = longestFree(history.byName.get(of) ?? [], calm.at, until)
+    if (freeMs <= ttlMs + slackMs) continue
+    const what = `${of}: wanted, and held by nobody for ${freeMs.toFixed(0)} ms after the faults`
+    found.push({ checker: 'liveness', what, at: calm.at })
   }
   return found
+}
+
+/** The longest time between two moments in which nobody believed to hold it. */
+function longestFree(holds: readonly Hold[], from: number, to: number): number {
+  let longest = 0
+  let heldUntil = from
+  for (const hold of holds) {
+    if (hold.from > to) break
+    longest = Math.max(longest, hold.from - heldUntil)
+    heldUntil = Math.max(heldUntil, beliefEnd(hold))
+  }
+  return Math.max(longest, to - heldUntil)
 }

@@ -107,7 +107,7 @@ function asOftenAsAsked(
         at: from,
       }))
   }
-  const { maxAttempts } = taskPlans.retried
+  const { maxAttempts, maxLifetime } = taskPlans.retried
   const latest = new Map<number, RunHistoryEntry>()
   // The latest attempt of a slot comes first.
   for (const entry of entries) {
@@ -116,10 +116,10 @@ function asOftenAsAsked(
   }
   return [...latest.values()]
     .filter(
-      ({ state, attempt, slot }) =>
+      ({ state, attempt, startedAt }) =>
         (state === 'lost' || state === 'running') &&
         attempt < maxAttempts &&
-        slot.getTime() < evidence.workedUntil - settledAfterMs,
+        startedAt.getTime() < evidence.workedUntil - maxLifetime - settledAfterMs,
     )
     .map(({ slot, attempt, state }) => ({
       checker: 'at-least-once',

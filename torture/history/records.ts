@@ -43,6 +43,8 @@ export type WorkerFact =
   | { readonly is: 'unhandled'; readonly error: string }
   /** Everything was closed; from here on the process ends by itself. */
   | { readonly is: 'closed' }
+  /** It has not ended some time after that: what keeps it alive. */
+  | { readonly is: 'lingers'; readonly resources: readonly string[] }
 
 /** Faults after which two may hold one key for a moment, as `docs/guarantees.md` names them. */
 export type ExceptionKind = 'deletion' | 'data-loss' | 'immediate-release'

@@ -97,6 +97,10 @@ async function leave(): Promise<void> {
   bug?.atEnd?.()
   clearInterval(looking)
   journal.write({ is: 'closed' })
+  setTimeout(
+    () => journal.write({ is: 'lingers', resources: process.getActiveResourcesInfo() }),
+    2_500,
+  ).unref()
   tell({ tell: 'closed' })
   if (process.connected) process.disconnect()
 }
