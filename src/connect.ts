@@ -180,7 +180,14 @@ async function openPostgres(
     backoff: (attempt: number) => Math.min(1, 0.01 * 2 ** attempt),
     onnotice: () => {},
   })
-  return { driver: postgresDriver(sql, options), close: () => sql.end({ timeout: 0 }) }
+  return {
+    driver: postgresDriver(sql, options),
+    close() {
+      // It goes on with what it had planned before: connections that it makes after its end would stay for ever.
+      Object.assign(sql.options, { socket: () => Promise.reject(new Error('The client was closed.')) })
+      return sql.end({ timeout: 0 })
+    },
+  }
 }
 
 async function openRedis(
