@@ -16,6 +16,8 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     include: ['test/**/*.test.ts'],
+    // Minutes of real processes under faults: only when asked for, with LEASEHOLD_TORTURE=planted.
+    exclude: process.env['LEASEHOLD_TORTURE'] === 'planted' ? [] : ['test/torture/planted-bugs.test.ts'],
     pool: 'forks',
     // Most tests wait for a store or a timer: a small machine runs two files at a time as well.
     maxWorkers: Math.max(2, availableParallelism() - 1),
