@@ -36,11 +36,13 @@ export async function startStore(driver: DriverName, places: number): Promise<St
             ['ioredis', 'application'],
             ['node-redis', 'application'],
             ['ioredis', 'connect'],
+            ['node-redis', 'connect'],
           ]
         : [
             ['pg', 'application'],
             ['postgres.js', 'application'],
             ['pg', 'connect'],
+            ['postgres.js', 'connect'],
           ],
     links: proxies.map((proxy) => ({ url: proxy.url, proxy })),
     async close() {

@@ -81,7 +81,12 @@ export async function openClient({
       const { postgresDriver } = await import('leasehold/postgres')
       // As its page advises: a lookup of types that is cut off leaves a rejection to nobody.
       const sql = postgres(url, { onnotice: () => {}, fetch_types: false })
-      return { driver: postgresDriver(sql), end: () => sql.end({ timeout: 0 }) }
+      const end = (): Promise<void> => {
+        // Or a connection that it had planned before its end is made all the same, and stays.
+        Object.assign(sql.options, { socket: () => Promise.reject(new Error('The client was ended.')) })
+        return sql.end({ timeout: 0 })
+      }
+      return { driver: postgresDriver(sql), end }
     }
     case 'ioredis': {
       const { Redis } = await import('ioredis')

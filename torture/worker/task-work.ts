@@ -40,7 +40,7 @@ export class TaskWork {
     const of = `task:${run.task}`
     const name = { of, fence: run.fence, run: { slot: run.slot.getTime(), attempt: run.attempt } }
     witness.runBegun(of, run)
-    run.signal.addEventListener('abort', () => {
+    const heard = (): void => {
       const { name: reason } = run.signal.reason as Error
       journal.write({
         is: reason === 'LeaseLostError' ? 'lost' : 'told-to-stop',
@@ -48,7 +48,9 @@ export class TaskWork {
         fence: run.fence,
         reason,
       })
-    })
+    }
+    if (run.signal.aborted) heard()
+    else run.signal.addEventListener('abort', heard)
     const value = await resource.read(of, run.fence)
     const ending = random.integer(24)
     const workMs = random.pick([2, 5, 20, 100, 300, 1_500])
