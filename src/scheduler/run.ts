@@ -52,6 +52,7 @@ export class Run {
   readonly #completion: Completion
   readonly #startedAt: number
   #hasSettled = false
+  #isClosed = false
   #abandonment: Promise<Recorded> | undefined
   #stop: StopOrder | undefined
   #graceTimer: Timer | undefined
@@ -93,7 +94,8 @@ export class Run {
     const outcome = await this.#execute(handler)
     this.#graceTimer?.cancel()
     if (this.#abandonment !== undefined) return (await this.#abandonment) === 'completed'
-    if (this.#hold.lossReason === 'closed') return false
+    // The service is closed: nothing is sent any more, whatever became of the lease before.
+    if (this.#isClosed) return false
     this.#hasSettled = true
     if (outcome.outcome === 'abandoned' && this.#isLeftToRetry(this.#stop?.mayRetry === true)) {
       // Cut short, and to be done all the same: the lease lapses, and a live node makes the next attempt.
@@ -126,6 +128,7 @@ export class Run {
 
   /** The service closes: nothing of this run is left, except a handler that does not end. */
   close(): void {
+    this.#isClosed = true
     this.giveUp()
     this.#hold.lose('closed')
   }
