@@ -34,6 +34,9 @@ export interface LifeOptions extends Pick<LinkOptions, 'driver' | 'open'> {
   readonly tokenOf: (key: string, fence: number) => string
 }
 
+/** How a process stands still: see `Deed`. */
+export type Standstill = 'pause' | 'block' | 'suspend'
+
 /** One process from its start to its end: the library, and the user code on it. */
 export class Life {
   readonly name: string
@@ -54,6 +57,7 @@ export class Life {
   readonly #ownClock: WorkerClock
   readonly #letGo = new Set<() => void>()
   #standstills = 0
+  #standstill: Standstill = 'pause'
 
   constructor(options: LifeOptions) {
     const { plan, time, number, seed, classes, history, port } = options
@@ -102,21 +106,21 @@ export class Life {
 
   // ---- what is done to it
 
-  standStill(): void {
+  standStill(kind: Standstill): void {
+    this.#standstill = kind
     this.#standstills++
-    this.clock.frozen = true
-    this.#ownClock.frozen = true
+    for (const clock of [this.clock, this.#ownClock]) {
+      if (kind === 'suspend') clock.fallAsleep()
+      else clock.frozen = true
+    }
   }
 
   /** Its event loop turns again: user code that blocked it first, then timers or answers. */
-  async goOn(kind: 'pause' | 'block' | 'suspend', forMs: number, answersFirst: boolean): Promise<void> {
+  async goOn(answersFirst: boolean): Promise<void> {
+    const kind = this.#standstill
     this.#note('goes-on', kind)
-    this.clock.frozen = false
-    this.#ownClock.frozen = false
-    if (kind === 'suspend') {
-      this.clock.wasSuspended(forMs)
-      this.#ownClock.wasSuspended(forMs)
-    }
+    this.clock.wakeUp()
+    this.#ownClock.wakeUp()
     this.beliefs.wentOn({ withClockJump: kind === 'suspend' })
     if (kind === 'block') this.beliefs.sampleAll()
     if (answersFirst) this.link.thaw()
@@ -133,7 +137,7 @@ export class Life {
     this.#note('crashes', '')
     this.state = 'gone'
     this.link.isDead = true
-    this.standStill()
+    this.standStill('pause')
     this.beliefs.clear()
   }
 

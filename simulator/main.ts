@@ -28,7 +28,10 @@ async function simulateSeeds(args: SimulateArguments): Promise<Summary> {
   })
   const seconds = (performance.now() - startedAt) / 1_000
   failures.sort((one, other) => one.seed - other.seed)
-  for (const { seed } of failures.slice(0, shownFailures)) await showFailure(await tryPlan(drawPlan(seed)))
+  for (const { seed, isStuck = false } of failures.slice(0, shownFailures)) {
+    if (isStuck) console.error(`Seed ${seed} does not come to an end.`)
+    else await showFailure(await tryPlan(drawPlan(seed)))
+  }
   const share = (name: Meeting): number => Number(((tally.get(name) ?? 0) / seeds).toFixed(4))
   return {
     violations: failures.reduce((sum, { violations }) => sum + violations.length, 0),

@@ -9,6 +9,8 @@ export interface SeedResult {
   readonly violations: readonly Violation[]
   readonly overlapMs: number
   readonly met: readonly Meeting[]
+  /** It went round in circles, and was given up. */
+  readonly isStuck?: boolean
 }
 
 export async function runSeed(seed: number): Promise<SeedResult> {

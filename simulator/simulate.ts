@@ -178,7 +178,7 @@ class Simulation {
       case 'block':
       case 'suspend':
         this.history.add({ kind: `${deed.kind}s`, by: life.name, detail: `${deed.forMs} ms` })
-        life.standStill()
+        life.standStill(deed.kind)
         return this.#at(this.#time.now + deed.forMs, () => this.#goOn(life, deed))
       case 'crash':
         life.crash()
@@ -199,8 +199,7 @@ class Simulation {
   }
 
   #goOn(life: Life, deed: Extract<Deed, { kind: 'pause' | 'block' | 'suspend' }>): void {
-    if (life.state !== 'gone' && life.isStandingStill)
-      void life.goOn(deed.kind, deed.forMs, deed.answersFirst)
+    if (life.state !== 'gone' && life.isStandingStill) void life.goOn(deed.answersFirst)
   }
 
   #restart(place: Place, downMs: number, isEdited: boolean): void {
@@ -282,7 +281,7 @@ class Simulation {
       place.life = null
     } else if (life !== null) {
       this.#makeWell(life)
-      if (life.isStandingStill) void life.goOn('pause', 0, true)
+      if (life.isStandingStill) void life.goOn(true)
     } else if (!plan.isDeadInTheEnd) {
       this.#begin(place)
     }

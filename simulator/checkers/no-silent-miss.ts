@@ -23,7 +23,7 @@ export const noSilentMiss: Checker = (history) => {
     checkChain(told, broken)
     checkReasons(told, broken)
     if (isUnstepped) checkPace(told, broken)
-    checkRetries(told, broken)
+    checkRetries(told, history.slice(0, index), broken)
     if (told.isUnedited) checkTold(told, broken)
     checkRuns(told, history.slice(0, index), broken)
   }
@@ -64,7 +64,8 @@ function checkPace({ storeNow, everyMs, mark, isAttended, log, isRunning }: Task
 }
 
 function checkRetries(
-  { log, onCrash, maxAttempts, isPaused, isAttended, isRunning }: TaskEnd,
+  { name, log, onCrash, maxAttempts, isPaused, isAttended, isRunning }: TaskEnd,
+  history: readonly Entry[],
   broken: Broken,
 ): void {
   const bySlot = new Map<number, LogRow[]>()
@@ -77,8 +78,20 @@ function checkRetries(
     const attempts = Math.max(...rows.map(({ attempt }) => attempt))
     const last = rows.find(({ attempt }) => attempt === attempts)
     const isDropped = last?.state === 'lost' && onCrash === 'retry' && attempts < maxAttempts
-    if (isDropped && isAttended && !isPaused && !isRunning) broken(`${slot} was lost and not retried.`)
+    const isExcused = isPaused || isRunning || !isAttended || wasCancelled(history, name, slot, attempts)
+    if (isDropped && !isExcused) broken(`${slot} was lost and not retried.`)
   }
+}
+
+/** An operator has asked for its end since it was granted: it is not wanted any more. */
+function wasCancelled(history: readonly Entry[], task: string, slot: number, attempt: number): boolean {
+  const granted = history.findIndex(
+    (entry) =>
+      entry.kind === 'claim' && entry.task === task && entry.slot === slot && entry.attempt === attempt,
+  )
+  return history
+    .slice(Math.max(granted, 0))
+    .some((entry) => entry.kind === 'controls' && entry.detail === `cancel ${task}`)
 }
 
 /** What `history()` tells, slot by slot, against the instants of the interval. */

@@ -40,18 +40,26 @@ export function oncePerSlot(history: readonly Entry[], policies: CrashPolicies):
     if (decided.has(`${task} ${slot}`)) broken(at, `${task} ${slot} was decided twice.`)
     decided.add(`${task} ${slot}`)
   }
-  const checkClaim = (entry: EntryOf<'claim'>, index: number): void => {
+  const checkClaim = (entry: EntryOf<'claim'>): void => {
     const { at, task, slot, outcome, mark } = entry
     const before = marks.get(task) ?? -Infinity
-    if (mark < before && !couldGoBack(history, index))
-      broken(at, `The mark of ${task} went back from ${before} to ${mark}.`)
+    if (mark < before) broken(at, `The mark of ${task} went back from ${before} to ${mark}.`)
     marks.set(task, mark)
     if (outcome === 'granted' || outcome === 'takeover') checkGrant(entry)
     else if (outcome === 'skipped') decide(at, task, slot)
   }
+  /** The store knows nothing of the task any more, and its clock was set back: it lives through known slots once more. */
+  const forget = (task: string): void => {
+    for (const known of [grants, decided, completed, begun, marks])
+      for (const name of known.keys()) if (name === task || name.startsWith(`${task} `)) known.delete(name)
+  }
   for (const [index, entry] of history.entries()) {
+    const isNew =
+      (entry.kind === 'registration' && entry.outcome === 'created') ||
+      (entry.kind === 'claim' && entry.outcome === 'unregistered')
+    if (isNew && couldGoBack(history, index)) forget(entry.task)
     if (entry.kind === 'claim') {
-      checkClaim(entry, index)
+      checkClaim(entry)
     } else if (entry.kind === 'completion' && entry.answer === 'completed') {
       completed.add(`${entry.task} ${entry.slot}`)
     } else if (entry.kind === 'run') {
@@ -60,9 +68,6 @@ export function oncePerSlot(history: readonly Entry[], policies: CrashPolicies):
       if (begun.has(name)) broken(at, `${name} was begun twice.`)
       begun.add(name)
       if (grants.get(name)?.endsWith(`/${fence}`) !== true) broken(at, `${name} was begun and not granted.`)
-    } else if (entry.kind === 'exception' && couldGoBack(history, index + 1)) {
-      // The store has forgotten, and lives through the same slots once more.
-      for (const known of [grants, decided, completed, begun, marks]) known.clear()
     }
   }
   return violations

@@ -133,6 +133,8 @@ export class WorkerClock implements Clock {
   readonly rate: number
   #wallBase: number
   #suspendedMs = 0
+  /** Since when its monotonic clock stands still. */
+  #suspendedAt = Infinity
   /** No timer of a frozen process fires; those that came due meanwhile fire when it goes on. */
   frozen = false
 
@@ -143,7 +145,7 @@ export class WorkerClock implements Clock {
   }
 
   monotonic(): number {
-    return 1_000 + (this.#time.now - this.#suspendedMs) * this.rate
+    return 1_000 + (Math.min(this.#time.now, this.#suspendedAt) - this.#suspendedMs) * this.rate
   }
 
   wall(): number {
@@ -151,7 +153,9 @@ export class WorkerClock implements Clock {
   }
 
   setTimer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
-    return this.#time.setAlarm(this, delayMs / this.rate, options?.keepAlive === true, callback)
+    // At least so much that it is later: a rest of 1e-13 ms, as sums of fractions leave it, would be set for ever.
+    const inMs = delayMs > 0 ? Math.max(delayMs / this.rate, 1e-6) : delayMs
+    return this.#time.setAlarm(this, inMs, options?.keepAlive === true, callback)
   }
 
   /** Somebody sets the wall clock. */
@@ -164,6 +168,20 @@ export class WorkerClock implements Clock {
     this.frozen = true
     await this.#time.advance(forMs)
     this.frozen = false
+    this.wasSuspended(forMs)
+  }
+
+  /** The machine is suspended, until {@link wakeUp}. */
+  fallAsleep(): void {
+    this.frozen = true
+    this.#suspendedAt = this.#time.now
+  }
+
+  wakeUp(): void {
+    this.frozen = false
+    if (this.#suspendedAt === Infinity) return
+    const forMs = this.#time.now - this.#suspendedAt
+    this.#suspendedAt = Infinity
     this.wasSuspended(forMs)
   }
 
