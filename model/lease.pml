@@ -1,144 +1,121 @@
+/*
+ * One key: acquire, refresh, release and takeover, by three nodes that want it again and again.
+ *
+ * The store decides by the rules of LockDriver (src/driver/lock-driver.ts), which are written in src/driver/lease-rules.ts:
+ *
+ *   storeAcquire  acquireLease   spent token: nothing; held under this token: re-armed, never back, the fence stays;
+ *                                held by another: refused; free or lapsed: granted
+ *   mintFence     mintFence      a fence greater than the last, in the step of the grant
+ *   storeRefresh  refreshLease   token matches and has not lapsed: re-armed, never back; otherwise lost, never created
+ *   storeRelease  releaseLease   spent token: released; token matches: freed and spent, `lost` if it had lapsed
+ *   isHeld        isHeld         a token, and time left: a lease always lapses
+ *
+ * The nodes behave as the core does:
+ *
+ *   mayAsk .. giveUp    Acquisition      one token until a grant or the end; re-asked for min(ttl, 60 s) after a lost answer
+ *   settle, giveBack    Acquisition      a grant that comes in past its own deadline is given back
+ *   confirm             Hold, Deadline   see trust.pml
+ *   holding             Hold             refreshed while it believes; lost at its deadline or by the store's word, for good
+ *   releasing           Lease, giveBack  not trusted from the call on; sent after a loss as well
+ *
+ * Properties, all of the sound model (see README.md for the flaws that break them):
+ *
+ *   no two nodes believe in one key: neither at once, nor one while the store grants the key to another    (G1)
+ *   a fence is greater than every earlier one                                                             (G2, WRITES)
+ *   no write is accepted after one with a higher fence; a believing holder's write is accepted            (G2, WRITES)
+ *   granted_when_free      a free key is granted                                                          (G4)
+ *   free_after_a_crash     a key whose holder is gone becomes free                                        (G4)
+ *   trusted_again_and_again   somebody comes to believe in it, always again                               (G4, LIVENESS)
+ */
+
 mtype:phase = { idle, waiting, asking, holding, releasing };
 mtype:call = { none, acquire, refresh, release };
 mtype:answer = { pending, granted, held, spent, renewed, lost, released };
 
 #include "trust.pml"
 
+/* The 60 s of a re-asked acquire, which the ttl is longer than. */
+#if TTL == 2
+#define REASKED_TTL 1
+#else
 #define REASKED_TTL 2
-#ifndef LOST
-#define LOST 1
-#endif
-#ifndef STRAYS
-#define STRAYS 1
-#endif
-#ifndef CRASHES
-#define CRASHES 1
 #endif
 
-/* ---- tokens */
-#define NOBODY 0
-#define STRAY 4
-#define DEAD 5
-
-/* ---- the store's record of the key */
+/* The store's record of the key; `left` is what remains until it expires. */
 byte token, left, spentToken;
 
-/* ---- the nodes */
 mtype:phase phase[4];
+/* An answer to a call under the present token was given up. */
 bool isReasked[4];
 
-/* ---- a call that */
+/* A call that was given up or sent twice, and is carried out at any later time. */
 mtype:call strayCall;
 byte strayToken;
 
-/* ---- faults that may still happen */
-byte losses = LOST;
-byte strays = STRAYS;
-byte crashes = CRASHES;
-
 #ifdef WRITES
-byte fence, seen, lateWrite;
-byte got[4];
+/* The record's fence, those of the leases, and a resource that compares fences. */
+byte fence, got[4];
+byte seen;
+/* A write under way: its sender believed in its lease when it sent it. */
+byte lateWrite;
+#define UNMINTED 99
+#define isMinted(f) (f > 0 && f != UNMINTED)
 #endif
 #ifdef EXPIRY_AFTER_GRANT
 bool isEndless;
 #endif
 
-hidden mtype:answer outcome;
-hidden byte rank;
-hidden int key1, key2;
-hidden byte spare;
+mtype:answer outcome;
+byte rank;
 
 #define isHeld (token != NOBODY && left > 0)
+#define isOrphaned (isHeld && (token == STRAY || token == DEAD))
 #define believes(n) (phase[n] == holding && trust[n] > 0)
-#define isHeldByNobody (isHeld && (token == STRAY || token == DEAD))
-#define mayStray(n) (isUnanswered(n) && strays > 0)
+#define noneButBelieves(n) ((n == 1 || !believes(1)) && (n == 2 || !believes(2)) && (n == 3 || !believes(3)))
+#define wants(n) (phase[n] == idle || phase[n] == waiting)
 #ifdef GRANTS
-#define grantsLeft (fence < GRANTS)
+#define mayAsk(n) (wants(n) && fence < GRANTS)
+#elif defined(LIVENESS)
+/* It sleeps while it knows the key to be held by another. */
+#define mayAsk(n) (wants(n) && (!isHeld || token == n))
 #else
-#define grantsLeft true
+#define mayAsk(n) wants(n)
 #endif
 
-inline dropToken(n) {
-  if
-  :: strayCall != none && strayToken == n ->
-      strayToken = STRAY;
-      if :: token == n -> token = STRAY :: else fi;
-      if :: spentToken == n -> spentToken = STRAY :: else fi
-  :: else ->
-      if :: token == n -> token = DEAD :: else fi;
-      if :: spentToken == n -> spentToken = NOBODY :: else fi
-  fi;
-  forgetLapsed();
-  isReasked[n] = false
-}
+#include "lease-states.pml"
 
-inline forgetLapsed() {
-  if :: token == DEAD && left == 0 -> token = NOBODY :: else fi
-}
+/* ---- the store: src/driver/lease-rules.ts */
 
-inline rest(n) {
-  noCall(n);
-  dropToken(n);
-#ifdef WRITES
-  got[n] = 0;
-  renumber();
+/* One step with the grant. */
+inline mintFence() {
+#if defined(WRITES) && !defined(FENCE_AFTER_GRANT)
+  rank = fence;
+#ifdef TAKEOVER_KEEPS_FENCE
+  if :: token == NOBODY -> fence++ :: else fi;
+#else
+  fence++;
 #endif
-  phase[n] = idle;
-  trust[n] = 0
-}
-
-inline giveBack(n) {
-  send(n, release);
-#ifdef WRITES
-  got[n] = 0;
-  renumber();
-#endif
-  phase[n] = releasing;
-  trust[n] = 0
-}
-
-#ifdef WRITES
-#define isRanked(r) (r == seen || r == lateWrite || r == got[1] || r == got[2] || r == got[3])
-#define isBelowAll(f) (f < fence && (lateWrite == 0 || f < lateWrite) && (got[1] == 0 || f < got[1]) && (got[2] == 0 || f < got[2]) && (got[3] == 0 || f < got[3]))
-inline lower(f) {
-  if :: f > rank -> f-- :: else fi
-}
-inline renumber() {
-#ifndef GRANTS
-  if :: isBelowAll(seen) -> seen = 0 :: else fi;
-  rank = 1;
-  do
-  :: rank >= fence -> break
-  :: rank < fence && isRanked(rank) -> rank++
-  :: else ->
-      fence--;
-      lower(seen);
-      lower(lateWrite);
-      lower(got[1]);
-      lower(got[2]);
-      lower(got[3])
-  od;
-  rank = 0
+  demand(fence > rank, "BROKEN: a fence is greater than every earlier one\n");
+  rank = 0;
+  renumber()
 #else
   skip
 #endif
 }
-#endif
 
 inline storeAcquire(by, ttl) {
   if
   :: spentToken == by -> outcome = spent
-  :: spentToken != by && isHeld && token == by -> left = max(left, ttl); outcome = granted
+  :: spentToken != by && isHeld && token == by ->
+      left = max(left, ttl);
+      outcome = granted
   :: spentToken != by && isHeld && token != by -> outcome = held
   :: spentToken != by && !isHeld ->
-      assert(!believes(1) && !believes(2) && !believes(3));
+      printf("the store grants the key to token %d\n", by);
+      demand(noneButBelieves(by), "BROKEN: no two nodes believe in one key\n");
+      mintFence();
       token = by;
       left = ttl;
-#ifdef WRITES
-      fence++;
-      renumber();
-#endif
 #ifdef EXPIRY_AFTER_GRANT
       isEndless = true;
 #endif
@@ -148,15 +125,22 @@ inline storeAcquire(by, ttl) {
 
 inline storeRefresh(by) {
   if
-  :: isHeld && token == by -> left = max(left, TTL); outcome = renewed
+  :: isHeld && token == by ->
+      left = max(left, TTL);
+      outcome = renewed
 #ifdef REFRESH_UPSERT
-  :: !(isHeld && token == by) -> token = by; left = TTL; outcome = renewed
+  :: !(isHeld && token == by) ->
+      token = by;
+      left = TTL;
+      outcome = renewed
 #else
   :: else -> outcome = lost
 #endif
-  fi
+  fi;
 #ifdef EXPIRY_AFTER_GRANT
-  ; isEndless = false
+  isEndless = false
+#else
+  skip
 #endif
 }
 
@@ -164,7 +148,7 @@ inline storeRelease(by) {
   if
   :: spentToken == by -> outcome = released
 #ifdef RELEASE_WITHOUT_TOKEN
-  :: spentToken != by -> 
+  :: spentToken != by ->
 #else
   :: spentToken != by && token == by ->
 #endif
@@ -184,19 +168,99 @@ inline apply(what, by, ttl) {
   fi
 }
 
+/* ---- the node: src/core/acquisition.ts, src/core/hold.ts, src/core/lease.ts */
+
+inline forgetLapsed() {
+  if :: token == DEAD && left == 0 -> token = NOBODY :: else fi
+}
+
+/* The node will not use its token any more. */
+inline dropToken(n) {
+  if
+  :: strayCall != none && strayToken == n ->
+      strayToken = STRAY;
+      if :: token == n -> token = STRAY :: else fi;
+      if :: spentToken == n -> spentToken = STRAY :: else fi
+  :: else ->
+      if :: token == n -> token = DEAD :: else fi;
+      if :: spentToken == n -> spentToken = NOBODY :: else fi
+  fi;
+  forgetLapsed();
+  isReasked[n] = false
+}
+
+inline dropStray() {
+  strayCall = none;
+  strayToken = NOBODY;
+  if :: token == STRAY -> token = DEAD :: else fi;
+  if :: spentToken == STRAY -> spentToken = NOBODY :: else fi;
+  forgetLapsed()
+}
+
+inline dropFence(n) {
+#ifdef WRITES
+  got[n] = 0;
+  renumber()
+#else
+  skip
+#endif
+}
+
+inline rest(n) {
+  noCall(n);
+  dropToken(n);
+  phase[n] = idle;
+  trust[n] = 0;
+  dropFence(n)
+}
+
+inline giveBack(n) {
+  send(n, release);
+  phase[n] = releasing;
+  trust[n] = 0;
+  dropFence(n)
+}
+
+inline giveUp(n) {
+  noCall(n);
+  phase[n] = waiting;
+  isReasked[n] = true
+}
+
+/* What is certain to come next, and changes nothing by coming early. */
+inline settle(n) {
+  if
+  :: answer[n] == granted && offer[n] == 0 ->
+      printf("node %d: the grant comes too late, and is given back\n", n);
+      giveBack(n)
+  :: answer[n] == renewed && offer[n] <= trust[n] -> noCall(n)
+  :: else
+  fi;
+  if
+  :: phase[n] == holding && trust[n] == 0 && !isUnanswered(n) ->
+      printf("node %d: its deadline has passed\n", n);
+      giveBack(n)
+  :: phase[n] == holding && trust[n] == 0 && isUnanswered(n) -> dropFence(n)
+  :: else
+  fi
+}
+
+/*
+ * A call reaches the store and is answered. Answers that let nobody believe are taken in at once: nothing hangs on when.
+ */
 inline deliver(n) {
   apply(call[n], n, (isReasked[n] -> REASKED_TTL : TTL));
+  printf("node %d: %e is answered %e, %d left\n", n, call[n], outcome, left);
   if
-  :: outcome == held ->
+  :: outcome == held && (isReasked[n] || strayToken == n) ->
       noCall(n);
-      if
-      :: isReasked[n] || strayToken == n -> phase[n] = waiting
-      :: else -> rest(n)
-      fi
-  :: outcome == spent || phase[n] == releasing -> rest(n)
+      phase[n] = waiting
+  :: (outcome == held && !isReasked[n] && strayToken != n) || outcome == spent || phase[n] == releasing -> rest(n)
   :: else ->
 #ifdef WRITES
+#ifndef FENCE_AFTER_GRANT
       if :: outcome == granted -> got[n] = fence :: else fi;
+#endif
 #endif
 #ifdef DEADLINE_PLUS_TTL
       answerWith(n, outcome, TTL);
@@ -208,151 +272,201 @@ inline deliver(n) {
   outcome = pending
 }
 
-inline settle(n) {
-#ifdef WRITES
-  if :: phase[n] == holding && trust[n] == 0 && got[n] > 0 -> got[n] = 0; renumber() :: else fi;
-#endif
-  if
-  :: answer[n] == granted && offer[n] == 0 -> giveBack(n)
-  :: answer[n] == renewed && offer[n] <= trust[n] -> noCall(n)
-  :: else
-  fi;
-  if :: phase[n] == holding && trust[n] == 0 && !isUnanswered(n) -> giveBack(n) :: else fi
-}
-
 inline leaveBehind(n) {
   strays--;
   strayCall = call[n];
   strayToken = n
 }
 
-#ifndef WRITES
-#define keyOf(n) ((((((((phase[n] * 2 + isReasked[n]) * 8 + call[n]) * 16 + answer[n]) * 4) + age[n]) * 4 + offer[n]) * 4) + trust[n])
-#else
-#define keyOf(n) (((((((((phase[n] * 2 + isReasked[n]) * 8 + call[n]) * 16 + answer[n]) * 4) + age[n]) * 4 + offer[n]) * 4) + trust[n]) * 8 + got[n])
-#endif
-inline swap(x, y) {
-  spare = x;
-  x = y;
-  y = spare
-}
-inline rename(x, a, b) {
-  if
-  :: x == a -> x = b
-  :: x == b -> x = a
-  :: else
-  fi
-}
-inline order(a, b) {
-  key1 = keyOf(a);
-  key2 = keyOf(b);
-  if
-  :: key1 > key2 || (key1 == key2 && (token == b || (token != a && (spentToken == b || (spentToken != a && strayToken == b))))) ->
-      swap(phase[a], phase[b]);
-      swap(isReasked[a], isReasked[b]);
-      swap(call[a], call[b]);
-      swap(answer[a], answer[b]);
-      swap(age[a], age[b]);
-      swap(offer[a], offer[b]);
-      swap(trust[a], trust[b]);
-#ifdef WRITES
-      swap(got[a], got[b]);
-#endif
-      rename(token, a, b);
-      rename(spentToken, a, b);
-      rename(strayToken, a, b)
-  :: else
-  fi;
-  spare = 0;
-  key1 = 0;
-  key2 = 0
-}
-inline tidy() {
-#ifdef SORT
-  order(1, 2);
-  order(2, 3);
-  order(1, 2)
-#else
-  skip
-#endif
-}
-
 proctype Node(byte me) {
   do
-  :: d_step { (phase[me] == idle || phase[me] == waiting) && grantsLeft -> phase[me] = asking; send(me, acquire); tidy() }
+  :: d_step { mayAsk(me) ->
+      printf("node %d: asks for the key\n", me);
+      send(me, acquire);
+      phase[me] = asking;
+      tidy() }
   :: d_step { phase[me] == waiting ->
+      printf("node %d: waits no longer\n", me);
       if
       :: isReasked[me] -> giveBack(me)
       :: else -> rest(me)
-      fi; tidy() }
-  :: d_step { answer[me] == granted -> phase[me] = holding; confirm(me);
-      assert(believes(1) + believes(2) + believes(3) <= 1); tidy() }
-  :: d_step { believes(me) && call[me] == none -> send(me, refresh); tidy() }
-  :: d_step { believes(me) && answer[me] == renewed -> confirm(me); tidy() }
-  :: d_step { phase[me] == holding && (!isUnanswered(me) || trust[me] == 0) -> giveBack(me); tidy() }
-  :: d_step { phase[me] == holding && mayStray(me) -> leaveBehind(me); giveBack(me); tidy() }
+      fi;
+      tidy() }
+  :: d_step { answer[me] == granted ->
+      printf("node %d: takes the grant in, believes for %d\n", me, offer[me]);
+      phase[me] = holding;
+      confirm(me);
+      demand(noneButBelieves(me), "BROKEN: no two nodes believe in one key\n");
+      tidy() }
+  :: d_step { believes(me) && call[me] == none ->
+      printf("node %d: sends a refresh\n", me);
+      send(me, refresh);
+      tidy() }
+  :: d_step { believes(me) && answer[me] == renewed ->
+      printf("node %d: takes the renewal in, believes for %d\n", me, offer[me]);
+      confirm(me);
+      tidy() }
+  :: d_step { phase[me] == holding && (!isUnanswered(me) || trust[me] == 0) ->
+      printf("node %d: releases\n", me);
+      giveBack(me);
+      tidy() }
+  :: d_step { phase[me] == holding && mayStray(me) ->
+      printf("node %d: releases, with its refresh still on its way\n", me);
+      leaveBehind(me);
+      giveBack(me);
+      tidy() }
 
+  /* It writes to the resource while it believes, at once or not: the pause between the look and the write. */
 #ifdef WRITES
-  :: d_step { believes(me) -> assert(got[me] >= seen); seen = got[me]; renumber(); tidy() }
-  :: d_step { believes(me) && lateWrite == 0 -> lateWrite = got[me]; tidy() }
+  :: d_step { believes(me) && isMinted(got[me]) ->
+      printf("node %d: writes, fence %d\n", me, got[me]);
+      demand(got[me] >= seen, "BROKEN: a believing holder's write is accepted\n");
+      seen = got[me];
+      renumber();
+      tidy() }
+  :: d_step { believes(me) && isMinted(got[me]) && lateWrite == 0 ->
+      printf("node %d: has looked, and is about to write, fence %d\n", me, got[me]);
+      lateWrite = got[me];
+      tidy() }
+#ifdef FENCE_AFTER_GRANT
+  :: d_step { believes(me) && got[me] == 0 ->
+      fence++;
+      got[me] = fence;
+      printf("node %d: fetches its fence: %d\n", me, fence) }
+  :: d_step { believes(me) && got[me] == 0 && lateWrite == 0 ->
+      printf("node %d: has looked, and is about to fetch its fence and write\n", me);
+      got[me] = UNMINTED;
+      lateWrite = UNMINTED }
+#endif
 #endif
 
-  /* ---- faults */
-  :: d_step { phase[me] == asking && losses > 0 -> losses--; phase[me] = waiting; isReasked[me] = true; noCall(me); tidy() }
-  :: d_step { phase[me] == asking && mayStray(me) -> leaveBehind(me); phase[me] = waiting; isReasked[me] = true; noCall(me); tidy() }
-  :: d_step { phase[me] == holding && mayStray(me) -> leaveBehind(me); noCall(me); tidy() }
-  :: d_step { phase[me] == releasing && losses > 0 -> losses--; rest(me); tidy() }
-  :: d_step { phase[me] == releasing && mayStray(me) -> leaveBehind(me); rest(me); tidy() }
-  :: d_step { phase[me] != idle && crashes > 0 -> crashes--; rest(me); tidy() }
-  :: d_step { phase[me] != idle && crashes > 0 && mayStray(me) -> crashes--; leaveBehind(me); rest(me); tidy() }
+  /* An answer does not come, or the call is still on its way when it is given up. */
+  :: d_step { phase[me] == asking && losses > 0 ->
+      printf("node %d: gets no answer\n", me);
+      losses--;
+      giveUp(me);
+      tidy() }
+  :: d_step { phase[me] == asking && mayStray(me) ->
+      printf("node %d: gives up its %e, which is still on its way\n", me, call[me]);
+      leaveBehind(me);
+      giveUp(me);
+      tidy() }
+  :: d_step { phase[me] == holding && mayStray(me) ->
+      printf("node %d: gives up its %e, which is still on its way\n", me, call[me]);
+      leaveBehind(me);
+      noCall(me);
+      tidy() }
+  :: d_step { phase[me] == releasing && losses > 0 ->
+      printf("node %d: its release is lost\n", me);
+      losses--;
+      rest(me);
+      tidy() }
+  :: d_step { phase[me] == releasing && mayStray(me) ->
+      printf("node %d: gives up its %e, which is still on its way\n", me, call[me]);
+      leaveBehind(me);
+      rest(me);
+      tidy() }
 
-  /* ---- line */
-  :: d_step { isUnanswered(me) -> deliver(me); tidy() }
-  :: d_step { mayStray(me) -> leaveBehind(me); deliver(me); tidy() }
+  /* It crashes, and starts again knowing nothing. */
+  :: d_step { phase[me] != idle && crashes > 0 ->
+      printf("node %d: crashes\n", me);
+      crashes--;
+      rest(me);
+      tidy() }
+  :: d_step { phase[me] != idle && crashes > 0 && mayStray(me) ->
+      printf("node %d: crashes, with its %e still on its way\n", me, call[me]);
+      leaveBehind(me);
+      crashes--;
+      rest(me);
+      tidy() }
+
+  /* Its call reaches the store, perhaps not for the last time. */
+  :: d_step { isUnanswered(me) ->
+      deliver(me);
+      tidy() }
+  :: d_step { mayStray(me) ->
+      printf("node %d: its %e comes in twice\n", me, call[me]);
+      leaveBehind(me);
+      deliver(me);
+      tidy() }
   od
 }
 
+/* What comes late. */
 proctype Network() {
   do
   :: d_step { strayCall != none ->
+      printf("a stray %e of token %d reaches the store\n", strayCall, strayToken);
       apply(strayCall, strayToken, TTL);
       outcome = pending;
-      strayCall = none;
-      strayToken = NOBODY;
-      if :: token == STRAY -> token = DEAD :: else fi;
-      if :: spentToken == STRAY -> spentToken = NOBODY :: else fi;
-      forgetLapsed(); tidy() }
+      dropStray();
+      tidy() }
 #ifdef WRITES
   :: d_step { lateWrite > 0 ->
+#ifdef FENCE_AFTER_GRANT
       if
-      :: lateWrite >= seen -> seen = lateWrite
+      :: lateWrite == UNMINTED -> fence++; lateWrite = fence
       :: else
-      fi; lateWrite = 0; renumber(); tidy() }
+      fi;
+#endif
+      printf("a late write comes in, fence %d\n", lateWrite);
+      if
+#ifdef RESOURCE_WITHOUT_FENCE
+      :: true ->
+#else
+      :: lateWrite >= seen ->
+#endif
+          demand(lateWrite >= seen, "BROKEN: no write is accepted after one with a higher fence\n");
+          seen = lateWrite
+      :: else
+      fi;
+      lateWrite = 0;
+      renumber();
+      tidy() }
 #endif
   od
 }
 
 proctype Clock() {
   do
-  :: d_step { 
+  :: d_step { mayTick ->
       if
 #ifdef EXPIRY_AFTER_GRANT
       :: left > 0 && !isEndless -> left--
 #else
       :: left > 0 -> left--
 #endif
-      :: else fi;
+      :: else
+      fi;
       forgetLapsed();
-      tickOf(1); tickOf(2); tickOf(3);
-      settle(1); settle(2); settle(3); tidy() }
+      tickOfAll();
+      settle(1);
+      settle(2);
+      settle(3);
+      tidy() }
   od
 }
 
 init {
   atomic {
-    strayCall = none; outcome = pending;
-    phase[1] = idle; phase[2] = idle; phase[3] = idle;
-    noCall(1); noCall(2); noCall(3);
-    run Node(1); run Node(2); run Node(3); run Network(); run Clock()
+    outcome = pending;
+    strayCall = none;
+    for (rank : 1 .. 3) {
+      phase[rank] = idle;
+      noCall(rank)
+    }
+    rank = 0;
+    run Node(1);
+    run Node(2);
+    run Node(3);
+    run Network();
+    run Clock()
   }
 }
+
+#ifdef LIVENESS
+ltl trusted_again_and_again { [] <> (believes(1) || believes(2) || believes(3)) }
+#else
+ltl granted_when_free { [] (!isHeld -> <> isHeld) }
+ltl free_after_a_crash { [] (isOrphaned -> <> !isOrphaned) }
+#endif
