@@ -1,13 +1,15 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { query } from './postgres-wire.mjs'
 import { programFolder } from './programs.mjs'
 import { Server } from './server.mjs'
+import { unprivilegedUser } from './unprivileged-user.mjs'
 
 /**
  * @typedef {object} PostgresOptions
  * @property {Record<string, string>} [config] settings as in postgresql.conf, e.g. `{ max_connections: '20' }`. Durability is the default one.
+ * @property {number} [replicaOf] the port through which another of these servers is copied and followed, as a hot standby
  */
 
 const run = promisify(execFile)
@@ -33,6 +35,12 @@ export async function startPostgres(options = {}) {
     owner,
     stopSignal: 'SIGINT',
     prepare: async (folder) => {
+      if (options.replicaOf !== undefined) {
+        const from = ['-h', '127.0.0.1', '-p', String(options.replicaOf), '-U', 'postgres']
+        const copy = ['-D', join(folder, 'data'), '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
+        await run(join(programs, 'pg_basebackup'), [...from, ...copy], { cwd: folder, ...owner })
+        return
+      }
       const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C']
       // Nobody reads this cluster after a power cut: only what the server itself writes later is synced.
       const quick = ['--no-sync', '--no-instructions', '--wal-segsize=1']
@@ -54,18 +62,4 @@ export async function startPostgres(options = {}) {
   })
   await server.start()
   return server
-}
-
-/** PostgreSQL refuses to run as root. */
-function unprivilegedUser() {
-  if (process.getuid?.() !== 0) return undefined
-  for (const name of ['postgres', 'nobody']) {
-    const ids = ['-u', '-g'].map((flag) =>
-      Number.parseInt(spawnSync('id', [flag, name]).stdout.toString(), 10),
-    )
-    const [uid, gid] = ids
-    if (Number.isInteger(uid) && Number.isInteger(gid))
-      return { uid: /** @type {number} */ (uid), gid: /** @type {number} */ (gid) }
-  }
-  throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody" to run it as')
 }

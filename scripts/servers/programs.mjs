@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** @typedef {'redis-server' | 'postgres'} ProgramName */
+/** @typedef {'redis-server' | 'postgres' | 'pgbouncer'} ProgramName */
 
 /** A server program is not there and could not be installed. `code` is 'LEASEHOLD_PROGRAM_MISSING'. */
 export class ProgramMissingError extends Error {
@@ -20,7 +20,7 @@ export class ProgramMissingError extends Error {
 }
 
 /** @type {Record<ProgramName, string>} */
-const packages = { 'redis-server': 'redis-server', postgres: 'postgresql' }
+const packages = { 'redis-server': 'redis-server', postgres: 'postgresql', pgbouncer: 'pgbouncer' }
 
 /**
  * The folder that holds `program`, installing it first when we are root on Debian or Ubuntu.
@@ -45,6 +45,8 @@ function findFolder(program) {
   const needed = program === 'postgres' ? ['postgres', 'initdb'] : [program]
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
   if (program === 'postgres') folders.unshift(...postgresFolders())
+  // Where Debian puts it; only root has that on the PATH.
+  if (program === 'pgbouncer') folders.push('/usr/sbin', '/usr/local/sbin')
   return folders.find((folder) => needed.every((name) => isExecutable(join(folder, name))))
 }
 

@@ -1,24 +1,21 @@
 // Behind a pooler that shares connections out by transaction: rows hold leases there as anywhere, and a subscription that
 // hears nothing is noticed (N38, M31).
 import { onEvent } from 'leasehold'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { hasPooler, startPooler } from '../support/pooler.ts'
-import type { TestServer } from '../support/servers.ts'
-import { freshNamespace, freshPostgresUrl, isAvailable } from '../support/stores.ts'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { freshNamespace, freshPostgresUrl, isAvailable, pooledUrl } from '../support/stores.ts'
 import { recordLosses } from './deadline-witness.ts'
 import { openService } from './subjects.ts'
 import { Worker } from './worker-process.ts'
 
-describe.skipIf(!hasPooler || !(await isAvailable('postgres')))('behind pgbouncer', () => {
-  let pooler: TestServer
+describe.skipIf(!(await isAvailable('pgbouncer')))('behind pgbouncer', () => {
+  let url: string
   beforeAll(async () => {
-    pooler = await startPooler(new URL(await freshPostgresUrl()))
+    url = await pooledUrl(await freshPostgresUrl())
   })
-  afterAll(() => pooler.close())
 
   describe.each(['pg', 'postgres.js'] as const)('%s', (client) => {
     const open = (options: Parameters<typeof openService>[1]) =>
-      openService({ client, url: pooler.url, by: 'connect' }, options)
+      openService({ client, url, by: 'connect' }, options)
 
     test('leases are granted, renewed and released over whatever connection comes (M31)', async () => {
       const losses = recordLosses()
@@ -38,7 +35,7 @@ describe.skipIf(!hasPooler || !(await isAvailable('postgres')))('behind pgbounce
       const namespace = freshNamespace()
       const other = await open({ namespace })
       const gone = await Worker.start({
-        address: { client, url: pooler.url },
+        address: { client, url },
         service: { namespace, ttl: 600 },
       })
       const fence = await gone.call('acquire', 'k')

@@ -32,6 +32,8 @@ export interface FaultProxy {
   readonly connections: number
   /** Resolves when the mode is in force: what is sent afterwards is treated by it. */
   set(mode: FaultMode): Promise<void>
+  /** Leads to another server from now on, as an address that moves to another host does; what is open is reset. */
+  redirect(upstreamUrl: string): void
   /** Resets every open connection; the mode stays. */
   resetAll(): void
   close(): Promise<void>
@@ -40,7 +42,7 @@ export interface FaultProxy {
 
 /** Starts a TCP proxy on a free loopback port in front of the host and port of `upstreamUrl`. */
 export async function startFaultProxy(upstreamUrl: string): Promise<FaultProxy> {
-  const upstream = new URL(upstreamUrl)
+  let upstream = new URL(upstreamUrl)
   const links = new Set<Link>()
   let mode: FaultMode = 'pass'
 
@@ -52,8 +54,8 @@ export async function startFaultProxy(upstreamUrl: string): Promise<FaultProxy> 
   const port = await freePort()
   await listen(server, port)
 
-  const url = new URL(upstreamUrl)
-  url.host = `127.0.0.1:${port}`
+  const ownUrl = new URL(upstreamUrl)
+  ownUrl.host = `127.0.0.1:${port}`
 
   const resetAll = () => {
     for (const link of links) link.reset()
@@ -66,7 +68,7 @@ export async function startFaultProxy(upstreamUrl: string): Promise<FaultProxy> 
   }
   return {
     port,
-    url: url.href,
+    url: ownUrl.href,
     get mode() {
       return mode
     },
@@ -78,6 +80,10 @@ export async function startFaultProxy(upstreamUrl: string): Promise<FaultProxy> 
       if (next === 'refuse') return close()
       for (const link of links) link.apply(next)
       if (!server.listening) await listen(server, port)
+    },
+    redirect: (url) => {
+      upstream = new URL(url)
+      resetAll()
     },
     resetAll,
     close,

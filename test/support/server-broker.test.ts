@@ -8,6 +8,10 @@ describe('the broker of the shared servers', () => {
   const starts = {
     redis: vi.fn(async () => ({ url: 'redis://here', close: async () => void closed.push('redis') })),
     postgres: vi.fn(async () => Promise.reject(new ProgramMissingError('postgres'))),
+    pgbouncer: vi.fn(async (urlOf: (store: 'redis') => Promise<string>) => ({
+      url: `in front of ${await urlOf('redis')}`,
+      close: async () => void closed.push('pgbouncer'),
+    })),
   }
 
   afterEach(() => broker?.close())
@@ -21,6 +25,11 @@ describe('the broker of the shared servers', () => {
     expect(starts.redis).toHaveBeenCalledTimes(1)
     await broker.close()
     expect(closed).toEqual(['redis'])
+  })
+
+  it('starts what a server stands in front of as well', async () => {
+    broker = await startBroker(starts)
+    expect(await askBroker(broker.port, 'pgbouncer')).toEqual({ url: 'in front of redis://here' })
   })
 
   it('names the missing program and remembers it, where that is tolerated', async () => {

@@ -1,10 +1,12 @@
 import { createServer, get } from 'node:http'
+import { startPgbouncer } from '../../scripts/servers/pgbouncer.mjs'
 import { startPostgres } from '../../scripts/servers/postgres.mjs'
 import { ProgramMissingError } from '../../scripts/servers/programs.mjs'
 import { startRedis } from '../../scripts/servers/redis.mjs'
 import type { Server } from '../../scripts/servers/server.mjs'
 
-export type Store = 'redis' | 'postgres'
+/** `pgbouncer` is one in front of the shared PostgreSQL server, for all of its databases. */
+export type Store = 'redis' | 'postgres' | 'pgbouncer'
 
 /** `missing` names the program that is not installed, where that is tolerated. */
 export type BrokerAnswer = { url: string } | { missing: string } | { error: string }
@@ -18,17 +20,27 @@ export interface ServerBroker {
 
 type StartableServer = Pick<Server, 'url' | 'close'>
 
-const servers: Record<Store, () => Promise<StartableServer>> = { redis: startRedis, postgres: startPostgres }
+/** @param urlOf another of the shared servers, which is started if it has to be */
+type Starter = (urlOf: (store: Store) => Promise<string>) => Promise<StartableServer>
+
+const servers: Record<Store, Starter> = {
+  redis: () => startRedis(),
+  postgres: () => startPostgres(),
+  pgbouncer: async (urlOf) => startPgbouncer(await urlOf('postgres')),
+}
 
 /** Starts each server when the first test file asks for it, in the process that outlives all test files. */
 export async function startBroker(starters = servers): Promise<ServerBroker> {
   const started = new Map<Store, Promise<StartableServer>>()
   const missing = new Set<string>()
 
+  const urlOf = async (store: Store): Promise<string> => {
+    if (!started.has(store)) started.set(store, starters[store](urlOf))
+    return (await started.get(store)!).url
+  }
   const answer = async (store: Store): Promise<BrokerAnswer> => {
     try {
-      if (!started.has(store)) started.set(store, starters[store]())
-      return { url: (await started.get(store)!).url }
+      return { url: await urlOf(store) }
     } catch (error) {
       if (!(error instanceof ProgramMissingError)) return { error: String(error) }
       if (process.env['CI'] === 'true')

@@ -19,6 +19,13 @@ export function postgresUrl(): Promise<string> {
   return storeUrl('postgres')
 }
 
+/** The URL of a database of the shared PostgreSQL server as it is seen behind the shared pgbouncer. */
+export async function pooledUrl(databaseUrl: string): Promise<string> {
+  const url = new URL(databaseUrl)
+  url.host = new URL(await storeUrl('pgbouncer')).host
+  return url.href
+}
+
 /** A new, empty database on the shared PostgreSQL server. */
 export async function freshPostgresUrl(): Promise<string> {
   const url = new URL(await postgresUrl())

@@ -2,25 +2,20 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresDriver } from 'leasehold/postgres'
-import type { TestServer } from '../../support/servers.ts'
-import { hasPooler, startPooler } from '../../support/pooler.ts'
-import { freshNamespace, isAvailable } from '../../support/stores.ts'
+import { freshNamespace, isAvailable, pooledUrl } from '../../support/stores.ts'
 import { asking, call, type Database, freshDatabase } from './database.ts'
 
-describe.skipIf(!hasPooler || !(await isAvailable('postgres')))('behind a pooler in transaction mode', () => {
+describe.skipIf(!(await isAvailable('pgbouncer')))('behind a pooler in transaction mode', () => {
   let database: Database
-  let pooler: TestServer
+  let url: string
   beforeAll(async () => {
     database = await freshDatabase()
-    pooler = await startPooler(new URL(database.url))
+    url = await pooledUrl(database.url)
   })
-  afterAll(async () => {
-    await database[Symbol.asyncDispose]()
-    await pooler.close()
-  })
+  afterAll(() => database[Symbol.asyncDispose]())
 
   const pool = () => {
-    const pooled = new pg.Pool({ connectionString: pooler.url, max: 10 })
+    const pooled = new pg.Pool({ connectionString: url, max: 10 })
     database.also(() => pooled.end())
     return pooled
   }
@@ -28,7 +23,7 @@ describe.skipIf(!hasPooler || !(await isAvailable('postgres')))('behind a pooler
   it.each(['pg', 'postgres.js'])(
     'leases work, with more clients than connections: %s (M31)',
     async (kind) => {
-      const sql = postgres(pooler.url, { max: 10, onnotice: () => {} })
+      const sql = postgres(url, { max: 10, onnotice: () => {} })
       database.also(() => sql.end({ timeout: 1 }))
       const { locks } = postgresDriver(kind === 'pg' ? pool() : sql).open(freshNamespace())
       const leases = Array.from({ length: 100 }, (_, index) => asking(`key-${index}`))
