@@ -71,6 +71,8 @@ export function summarize(
       deletion: Math.round(overlap.deletion),
       'data-loss': Math.round(overlap['data-loss']),
       'immediate-release': Math.round(overlap['immediate-release']),
+      failover: Math.round(overlap.failover),
+      'server-clock': Math.round(overlap['server-clock']),
     },
   }
 }

@@ -8,7 +8,7 @@ export type ClientName = 'sqlite' | 'pg' | 'postgres.js' | 'ioredis' | 'node-red
 /** What a process has to know to use a store. */
 export interface StoreAddress {
   readonly client: ClientName
-  /** For SQLite the path of the file. */
+  /** For SQLite the path of the file. For ioredis also `sentinel://name?at=host:port&at=…`; see `sentinelOptions`. */
   readonly url: string
   /**
    * Whose the client is: made by `connect(url)`, or the application's own, with the defaults of its library. Default is
@@ -91,7 +91,7 @@ export async function openClient({
     case 'ioredis': {
       const { Redis } = await import('ioredis')
       const { redisDriver } = await import('leasehold/redis')
-      const redis = new Redis(url)
+      const redis = url.startsWith('sentinel:') ? new Redis(sentinelOptions(url)) : new Redis(url)
       // Otherwise it writes every failed reconnection to the console.
       redis.on('error', () => {})
       if (quiet) redis.once('ready', () => redis.stream.unref())
@@ -107,5 +107,35 @@ export async function openClient({
       void redis.connect().catch(() => {})
       return { driver: redisDriver(redis), end: async () => redis.destroy() }
     }
+  }
+}
+
+type RedisAddress = { readonly host: string; readonly port: number }
+
+interface SentinelOptions {
+  readonly name: string
+  readonly sentinels: RedisAddress[]
+  readonly natMap: Record<string, RedisAddress>
+  readonly failoverDetector: boolean
+  sentinelRetryStrategy(): number
+}
+
+/**
+ * What ioredis asks Sentinels with. The URL names the watched primary, the Sentinels (`at`), and by `via` which address
+ * leads to one that the Sentinels announce: `host:port>host:port`.
+ */
+function sentinelOptions(url: string): SentinelOptions {
+  const { hostname: name, searchParams } = new URL(url)
+  const toAddress = (text: string): RedisAddress => {
+    const [host = '', port] = text.split(':')
+    return { host, port: Number(port) }
+  }
+  const ways = searchParams.getAll('via').map((way) => way.split('>') as [string, string])
+  return {
+    name,
+    sentinels: searchParams.getAll('at').map(toAddress),
+    natMap: Object.fromEntries(ways.map(([announced, way]) => [announced, toAddress(way)])),
+    sentinelRetryStrategy: () => 50,
+    failoverDetector: searchParams.has('detects'),
   }
 }

@@ -3,7 +3,7 @@ import type { ExceptionKind } from '../history/records.ts'
 import type { Evidence, Violation } from './checker.ts'
 
 /** Two holders of one name, for so long. */
-interface Overlap {
+export interface Overlap {
   readonly first: Hold
   readonly second: Hold
   readonly from: number
@@ -37,12 +37,12 @@ export function exceptionBound(evidence: Evidence): readonly Violation[] {
 
 /** For how long named exceptions made two believe, by kind: reported, and no violation. */
 export function excusedOverlapMs(evidence: Evidence): Record<ExceptionKind, number> {
-  const sums = { deletion: 0, 'data-loss': 0, 'immediate-release': 0 }
+  const sums = { deletion: 0, 'data-loss': 0, 'immediate-release': 0, failover: 0, 'server-clock': 0 }
   for (const { exception, ms } of overlaps(evidence)) if (exception !== null) sums[exception] += ms
   return sums
 }
 
-function overlaps({ history, ttlMs }: Evidence): readonly Overlap[] {
+export function overlaps({ history, ttlMs }: Evidence): readonly Overlap[] {
   const found: Overlap[] = []
   for (const holds of history.byName.values()) {
     const believed = holds.filter((hold) => beliefEnd(hold) > hold.from)

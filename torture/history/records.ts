@@ -47,7 +47,7 @@ export type WorkerFact =
   | { readonly is: 'lingers'; readonly resources: readonly string[] }
 
 /** Faults after which two may hold one key for a moment, as `docs/guarantees.md` names them. */
-export type ExceptionKind = 'deletion' | 'data-loss' | 'immediate-release'
+export type ExceptionKind = 'deletion' | 'data-loss' | 'immediate-release' | 'failover' | 'server-clock'
 
 /** What the process that runs it all saw. */
 export type ObserverFact =

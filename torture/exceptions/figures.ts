@@ -1,0 +1,143 @@
+import { allCheckers } from '../checkers/all-checkers.ts'
+import type { Evidence, Violation } from '../checkers/checker.ts'
+import { type Overlap, overlaps } from '../checkers/exclusive-belief.ts'
+import { beliefEnd, History } from '../history/read-history.ts'
+import type { Measured, Struck } from './measure.ts'
+
+/** What followed from striking a store so many times. */
+export interface Figures {
+  readonly strikes: number
+  /** Strikes that took acknowledged writes with them, and how many bytes of the store's log, in the middle. */
+  readonly withLoss: number
+  readonly lostBytes: number
+  /** Leases and runs whose grant was acknowledged while nothing reached the replica. */
+  readonly grantsWithheld: number
+  readonly switchedAfterMs: Spread
+  /** Two holders of one key or task at a time, by the named exception. */
+  readonly overlaps: number
+  readonly strikesWithOverlap: number
+  readonly overlapMs: Spread & { readonly total: number }
+  /** How the first of two holders ended: told by the store, by its deadline, or by letting go unawares. */
+  readonly firstHolder: { readonly gone: number; readonly expired: number; readonly letGo: number }
+  /** From the end of one who did not let go to the grant of the next, where they did not overlap. */
+  readonly lowestMarginMs: number | null
+  readonly grants: number
+  readonly runs: number
+  /** Grants of a key whose fence was not greater than one before. */
+  readonly fencesNotRising: number
+  /** Attempts at a slot that were begun twice, and runs that the store knows nothing of. */
+  readonly slotsBegunTwice: number
+  readonly runsForgotten: number
+  /** Stale writes that the fenced resource refused, and accepted ones that it lost. */
+  readonly refusedWrites: number
+  readonly lostWrites: number
+  readonly losses: number
+}
+
+interface Spread {
+  readonly median: number
+  readonly max: number
+}
+
+/** What a strike may do; everything else is a violation whenever it happens. */
+const excusable = new Set(['once-per-slot', 'records-agree'])
+
+export function figuresOf({ evidence, strikes }: Measured): Figures {
+  const { history } = evidence
+  const strict = judged(evidence)
+  const count = (checker: string): number => strict.filter((each) => each.checker === checker).length
+  const both = overlaps(evidence)
+  const overlapMs = both.map(({ ms }) => ms)
+  const ended = both.map(({ first }) => (first.letGoAt <= first.lostAt ? 'letGo' : first.lossReason))
+  return {
+    strikes: strikes.length,
+    withLoss: strikes.filter(({ lostBytes }) => lostBytes > 0).length,
+    lostBytes: spread(strikes.map(({ lostBytes }) => lostBytes)).median,
+    grantsWithheld: history.holds.filter(({ from }) =>
+      strikes.some((strike) => from >= strike.from && from < strike.from + strike.withheldMs),
+    ).length,
+    switchedAfterMs: spread(strikes.map(({ switchedAfterMs }) => switchedAfterMs)),
+    overlaps: both.length,
+    strikesWithOverlap: strikes.filter((strike) =>
+      both.some(({ from }) => from >= strike.from && from <= strike.to),
+    ).length,
+    overlapMs: { ...spread(overlapMs), total: Math.round(overlapMs.reduce((sum, ms) => sum + ms, 0)) },
+    firstHolder: {
+      gone: ended.filter((reason) => reason === 'gone').length,
+      expired: ended.filter((reason) => reason === 'expired' || reason === 'LeaseLostError').length,
+      letGo: ended.filter((reason) => reason === 'letGo').length,
+    },
+    lowestMarginMs: lowestMargin(evidence, both),
+    grants: history.holds.filter(({ run }) => run === null).length,
+    runs: history.holds.filter(({ run }) => run !== null).length,
+    fencesNotRising: count('fence-order'),
+    slotsBegunTwice: count('once-per-slot'),
+    runsForgotten: count('records-agree'),
+    refusedWrites: history.all('resource').filter(({ verb, accepted }) => verb === 'write' && !accepted)
+      .length,
+    lostWrites: count('fenced-resource'),
+    losses: history.all('lost').length,
+  }
+}
+
+/** What no named exception explains, and overlaps that outlasted what they may. */
+export function violationsOf({ evidence, strikes }: Measured): readonly Violation[] {
+  const unexplained = judged(evidence).filter(
+    ({ checker, at }) => !excusable.has(checker) || !strikes.some((strike) => covers(strike, at)),
+  )
+  const tooLong = overlaps(evidence)
+    .filter(({ from, ms }) => {
+      const struck = strikes.find((strike) => from >= strike.from && from <= strike.to)
+      // Until the old primary is silent, and from then on a lease that was extended to one and a half ttls.
+      return ms > 1.5 * evidence.ttlMs + (struck?.splitMs ?? 0)
+    })
+    .map(({ first, ms, from }) => ({
+      checker: 'exception-bound',
+      what: `${first.of}: ${first.by} went on believing for ${ms.toFixed(0)} ms beside another`,
+      at: from,
+    }))
+  return [...unexplained, ...tooLong].toSorted((a, b) => a.at - b.at)
+}
+
+/**
+ * All checkers: that of exclusive belief knows of the exceptions, all others are told of none. So fences have to rise and
+ * the fenced resource to keep its writes through whatever happened.
+ */
+function judged(evidence: Evidence): readonly Violation[] {
+  const lines = evidence.history.lines.filter((line) => line.is !== 'fault' || line.exception === undefined)
+  const untold = { ...evidence, history: new History(lines) }
+  const belief = new Set(['exclusive-belief', 'no-overlap-of-runs', 'exception-bound'])
+  return [
+    ...allCheckers.flatMap((check) => check(untold)).filter(({ checker }) => !belief.has(checker)),
+    ...allCheckers
+      .flatMap((check) => check(evidence))
+      .filter(({ checker }) => checker === 'exclusive-belief' || checker === 'no-overlap-of-runs'),
+  ]
+}
+
+function covers({ from, to }: Struck, at: number): boolean {
+  return at >= from - 1_000 && at <= to
+}
+
+function lowestMargin({ history }: Evidence, both: readonly Overlap[]): number | null {
+  const overlapping = new Set(both.map(({ second }) => second))
+  let lowest: number | null = null
+  for (const holds of history.byName.values()) {
+    for (const [index, hold] of holds.entries()) {
+      const next = holds[index + 1]
+      const end = beliefEnd(hold)
+      if (next === undefined || overlapping.has(next) || hold.letGoAt === end) continue
+      const margin = next.from - end
+      if (margin >= 0 && (lowest === null || margin < lowest)) lowest = margin
+    }
+  }
+  return lowest === null ? null : Math.round(lowest * 10) / 10
+}
+
+function spread(values: readonly number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b)
+  return {
+    median: Math.round(sorted[Math.floor(sorted.length / 2)] ?? 0),
+    max: Math.round(sorted.at(-1) ?? 0),
+  }
+}
