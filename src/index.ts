@@ -31,6 +31,12 @@ export {
   StoreUnavailableError,
   StoreUnusableError,
 } from './core/errors.ts'
+export {
+  type FiredRun,
+  ScheduledTaskStore,
+  type ScheduledTaskStoreOptions,
+} from './scheduler/scheduled-task-store.ts'
+export type { FireOptions, SlotTiming } from './scheduler/fire-options.ts'
 export { TaskScheduler } from './scheduler/task-scheduler.ts'
 export type { HistoryOptions, StopOptions, TaskSchedulerOptions } from './scheduler/scheduler-options.ts'
 export type { CronTiming, IntervalTiming, TaskOptions, TaskPolicyOptions } from './scheduler/task-options.ts'

@@ -22,6 +22,8 @@ export interface TaskDriver {
   /**
    * Makes a task known, at `start()` and again at least once a minute. Tells the store's time, the mark, pause.
    *
+   * Where a mark becomes `now` below, it becomes `since` if that is given and earlier.
+   *
    * - no record: created with `mark = now`, generation 1, log row `registered` → `created`
    * - the record has this fingerprint → `current`
    * - another fingerprint: → `raised` if `starting` and the record never had this one, or if nobody with the record's
@@ -103,6 +105,11 @@ export interface RegisterRequest {
   /** True from `start()`, false when a running node looks again. */
   readonly starting: boolean
   readonly attendMs: number
+  /**
+   * For a task that something else fires, and that becomes known only with its first fire: the mark is at most this, so
+   * that the slot which is being fired is still to be had. Null, the default: the mark is now.
+   */
+  readonly since?: number | null
 }
 
 /** What every answer about a task carries. */

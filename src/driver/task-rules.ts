@@ -85,7 +85,7 @@ export function registerTask(
 ): TaskStep<RegisterAnswer> {
   const { now } = moment
   if (row === null) {
-    const { next, log } = createTask(request, now)
+    const { next, log } = createTask(request, now, sinceOf(request, now))
     return step({ outcome: 'created', ...stateOf(next, now) }, next, log)
   }
   if (row.fingerprint === request.fingerprint) return attend(row, request, now)
@@ -101,7 +101,7 @@ export function claimSlot(
 ): TaskStep<ClaimAnswer> {
   const { now } = moment
   if (row === null) {
-    const { next, log } = createTask(request, now)
+    const { next, log } = createTask(request, now, now)
     return step({ outcome: 'unregistered', ...stateOf(next, now) }, next, log)
   }
   if (row.fingerprint !== request.fingerprint) return step({ outcome: 'superseded', ...stateOf(row, now) })
@@ -181,14 +181,20 @@ export function describeTask(row: TaskRow, now: number): TaskRecord {
   return { ...stateOf(row, now), task, fingerprint, definition, registeredAt, attendedUntil, pausedBy, stop }
 }
 
+/** The mark that a new record or schedule begins with. */
+function sinceOf({ since = null }: RegisterRequest, now: number): number {
+  return since === null ? now : Math.min(since, now)
+}
+
 function createTask(
   request: RegisterRequest | ClaimRequest,
   now: number,
+  mark: number,
 ): { readonly next: TaskRow; readonly log: readonly LogChange[] } {
   const { task, fingerprint, definition, attendMs } = request
   const next: TaskRow = {
     task,
-    mark: now,
+    mark,
     fingerprint,
     former: [],
     generation: 1,
@@ -199,7 +205,7 @@ function createTask(
     run: null,
     requests: [],
   }
-  return { next, log: [undone({ task, slot: now, state: 'registered', reason: null, after: now }, now)] }
+  return { next, log: [undone({ task, slot: mark, state: 'registered', reason: null, after: mark }, now)] }
 }
 
 /** A node with the present schedule is there. Writes nothing while the note of an earlier one is fresh enough. */
@@ -216,7 +222,7 @@ function attend(row: TaskRow, request: RegisterRequest, now: number): TaskStep<R
 /** The schedule changes: what was due under the old one is closed as missed, nothing of the past fires. */
 function raise(row: TaskRow, request: RegisterRequest, now: number): TaskStep<RegisterAnswer> {
   const { task, fingerprint, definition, attendMs } = request
-  const mark = Math.max(row.mark, now)
+  const mark = Math.max(row.mark, sinceOf(request, now))
   const next: TaskRow = {
     ...row,
     mark,

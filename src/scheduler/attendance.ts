@@ -48,6 +48,12 @@ export class Attendance {
     void this.#tell([attendee])
   }
 
+  /** One more that tells the store for the first time by itself, and is asked to again like all others. */
+  join(attendee: Attendee): void {
+    this.#attendees.add(attendee)
+    if (this.#timer === undefined) this.#planNext()
+  }
+
   /** Tells the store now instead of at the end of the minute. */
   lookAgain(): Promise<void> {
     this.#round ??= this.#tell([...this.#attendees]).finally(() => {

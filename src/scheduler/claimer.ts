@@ -6,6 +6,7 @@ import type { ClaimAnswer, ClaimRequest } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
+import { errorText } from './error-text.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
@@ -42,6 +43,7 @@ export class Claimer {
   #token: string | null = null
   #attempt = 1
   #busy = 0
+  #fault: DriverFault | null = null
 
   constructor(desk: Desk, task: TaskDefinition) {
     const { context } = desk
@@ -55,10 +57,16 @@ export class Claimer {
     })
   }
 
+  /** Why the last {@link ask} came to nothing, if it did. */
+  get fault(): DriverFault | null {
+    return this.#fault
+  }
+
   /** Asks once. Null if there was no answer: after a pause, look again at what there is to claim. */
   async ask(claim: Claim): Promise<Claimed | null> {
     const { context, outage, verbs } = this.#desk
     const { clock } = context.options
+    this.#fault = null
     const token = (this.#token ??= randomBytes(18).toString('base64url'))
     const sent = await verbs.claims.submit(this.#request(claim, token), {
       timeoutMs: this.#task.lease.requestTimeoutMs,
@@ -67,6 +75,7 @@ export class Claimer {
     })
     if (sent.kind === 'failed') {
       this.#attempt = 2
+      this.#fault = sent.fault
       reportError(context, sent.fault, this.#task.name)
       await this.#unlessStopped(outage.wait())
       return null
@@ -79,6 +88,8 @@ export class Claimer {
       return null
     }
     if (answer.outcome === 'failed') {
+      const { error } = answer
+      this.#fault = error instanceof DriverFault ? error : new DriverFault('bad-item', errorText(error))
       reportError(context, answer.error, this.#task.name)
       await this.rest()
       return null

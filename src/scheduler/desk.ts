@@ -1,6 +1,6 @@
 import type { Batcher, SendBatch } from '../core/batcher.ts'
 import { DriverFault } from '../core/errors.ts'
-import type { FenceLedger } from '../core/fence-ledger.ts'
+import { FenceLedger } from '../core/fence-ledger.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import type {
   ClaimAnswer,
@@ -13,10 +13,10 @@ import type {
   RunRefreshRequest,
   TaskState,
 } from '../driver/task-driver.ts'
-import type { Agenda } from './agenda.ts'
-import type { Backoff } from './backoff.ts'
-import type { LapseWatch } from './lapse-watch.ts'
-import type { StoreTime } from './store-time.ts'
+import { Agenda } from './agenda.ts'
+import { Backoff } from './backoff.ts'
+import { LapseWatch } from './lapse-watch.ts'
+import { StoreTime } from './store-time.ts'
 
 /** What the tasks and runs of one node share: one timer for each purpose, one batcher for each verb. */
 export interface Desk {
@@ -37,7 +37,38 @@ export interface Verbs {
   readonly completes: Batcher<CompleteRequest, CompleteAnswer>
 }
 
-export function createVerbs(context: ServiceContext): Verbs {
+export interface DeskOptions {
+  /** Whether the agenda keeps the process alive. */
+  readonly keepAlive: boolean
+  /** Clocks have jumped: the store's time is not known until the next answer. */
+  readonly onClockJump: () => void
+}
+
+export function createDesk(context: ServiceContext, { keepAlive, onClockJump }: DeskOptions): Desk {
+  const { clock, random } = context.options
+  const storeTime: StoreTime = new StoreTime(clock, () => agenda.rearm())
+  const outage = new Backoff({ clock, random, shortestMs: 50, longestMs: 2_000 })
+  const agenda = new Agenda({
+    clock,
+    storeTime,
+    keepAlive,
+    onClockJump: () => {
+      storeTime.distrust()
+      onClockJump()
+    },
+  })
+  return {
+    context,
+    storeTime,
+    outage,
+    agenda,
+    lapses: new LapseWatch(context, outage),
+    fences: new FenceLedger(),
+    verbs: createVerbs(context),
+  }
+}
+
+function createVerbs(context: ServiceContext): Verbs {
   const { tasks } = context.session
   const byTask = <Request extends { readonly task: string }, Answer extends { readonly outcome: string }>(
     send: SendBatch<Request, Answer>,

@@ -1,17 +1,11 @@
-import type { Timer } from '../core/clock.ts'
-import { FenceLedger } from '../core/fence-ledger.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { storeError } from '../core/store-call.ts'
-import { Agenda } from './agenda.ts'
 import { Attendance } from './attendance.ts'
-import { Backoff } from './backoff.ts'
 import { ControlWatch } from './control-watch.ts'
-import { createVerbs, type Desk } from './desk.ts'
-import { LapseWatch } from './lapse-watch.ts'
+import { createDesk, type Desk } from './desk.ts'
+import { drainWithin } from './drain.ts'
 import type { LogPurge } from './log-purge.ts'
-import { stopGraceMs } from './run.ts'
 import type { ResolvedTaskSchedulerOptions } from './scheduler-options.ts'
-import { StoreTime } from './store-time.ts'
 import { Task } from './task.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
@@ -28,29 +22,14 @@ export class Node {
 
   constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions, logPurge: LogPurge) {
     const { clock, random } = context.options
-    const storeTime = new StoreTime(clock, () => this.#desk.agenda.rearm())
-    const outage = new Backoff({ clock, random, shortestMs: 50, longestMs: 2_000 })
-    this.#desk = {
-      context,
-      storeTime,
-      outage,
-      agenda: new Agenda({
-        clock,
-        storeTime,
-        keepAlive: options.keepAlive,
-        onClockJump: () => {
-          storeTime.distrust()
-          void this.#attendance.lookAgain()
-        },
-      }),
-      lapses: new LapseWatch(context, outage),
-      fences: new FenceLedger(),
-      verbs: createVerbs(context),
-    }
+    this.#desk = createDesk(context, {
+      keepAlive: options.keepAlive,
+      onClockJump: () => void this.#attendance.lookAgain(),
+    })
     this.#attendance = new Attendance(clock, random)
     this.#control = new ControlWatch({
       context,
-      storeTime,
+      storeTime: this.#desk.storeTime,
       everyMs: options.controlEveryMs,
       onChange: () => void this.#attendance.lookAgain(),
     })
@@ -96,29 +75,12 @@ export class Node {
     this.#logPurge.close()
     this.#desk.agenda.close()
     this.#desk.lapses.close()
-    const drained = Promise.all(this.#tasks.map((task) => task.drain()))
-    if (!(await this.#within(drained, drainMs))) {
-      const order = { reason: 'the scheduler stops, and its drain limit is reached', mayRetry: true }
-      for (const task of this.#tasks) task.cutShort(order)
-      await this.#within(drained, stopGraceMs)
-      for (const task of this.#tasks) task.giveUp()
-    }
+    await drainWithin(this.#desk.context.options.clock, this.#tasks, drainMs)
     this.#desk.outage.end()
   }
 
   /** The service closes: nothing of it is left, except handlers that do not end. After {@link stop}. */
   close(): void {
     for (const task of this.#tasks) task.close()
-  }
-
-  async #within(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
-    let timer: Timer | undefined
-    const limit = new Promise<false>((resolve) => {
-      const { clock } = this.#desk.context.options
-      timer = clock.setTimer(milliseconds, () => resolve(false), { keepAlive: true })
-    })
-    const isDone = await Promise.race([promise.then(() => true), limit])
-    timer?.cancel()
-    return isDone
   }
 }

@@ -17,6 +17,7 @@ export interface Schedule {
 export type Timing =
   | { readonly cron: string; readonly timeZone: string; readonly everyMs?: undefined }
   | { readonly everyMs: number; readonly cron?: undefined; readonly timeZone?: undefined }
+  | { readonly everyMs?: undefined; readonly cron?: undefined; readonly timeZone?: undefined }
 
 /** The first slots after one instant and up to another, at most `limit` of them. */
 export function slotsBetween(schedule: Schedule, after: number, upTo: number, limit: number): number[] {

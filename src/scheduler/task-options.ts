@@ -88,7 +88,7 @@ export interface TaskDefaults {
 }
 
 const day = 86_400_000
-const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime'] as const
+export const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime'] as const
 const taskOptionNames = [
   'cron',
   'timeZone',
@@ -120,7 +120,7 @@ export function resolveTask(name: string, options: TaskOptions, defaults: TaskDe
     startDeadlineMs: parseDuration('startDeadline', options.startDeadline ?? 60_000, { min: 0, max: year }),
   }
   const resolved = resolveLeaseOptions(
-    { ...service.lease, ...given(lease), ...given(options) },
+    { ...service.lease, ...givenLeaseOptions(lease), ...givenLeaseOptions(options) },
     service.driver,
   )
   const shownName = storedName === name ? {} : { name: name.slice(0, 200) }
@@ -139,7 +139,14 @@ export function scheduleFromText(text: string): Schedule | null {
   }
 }
 
-function resolveSchedule(options: TaskOptions, defaultTimeZone: string): Schedule {
+/** @throws InvalidOptionError */
+export function resolveSchedule(
+  options: Pick<TaskOptions, 'timeZone'> & {
+    readonly cron?: string | undefined
+    readonly every?: Duration | undefined
+  },
+  defaultTimeZone: string,
+): Schedule {
   const { cron, every, timeZone } = options
   if ((cron === undefined) === (every === undefined)) {
     throw new InvalidOptionError(
@@ -189,7 +196,8 @@ function oneOf<Choice extends string>(option: string, value: Choice, choices: re
   )
 }
 
-function given(options: TaskDefaults['lease']): LeaseOptions {
+/** Those that were given. */
+export function givenLeaseOptions(options: TaskDefaults['lease']): LeaseOptions {
   const entries = leaseOptionNames
     .map((name) => [name, options[name]] as const)
     .filter(([, value]) => value !== undefined)

@@ -1,20 +1,22 @@
 import { publish } from '../core/channels.ts'
-import { DriverFault, FenceUnsafeError, quoted } from '../core/errors.ts'
-import type { RegisterAnswer, TaskRecord } from '../driver/task-driver.ts'
+import { DriverFault } from '../core/errors.ts'
+import type { TaskRecord } from '../driver/task-driver.ts'
 import type { AgendaItem } from './agenda.ts'
-import { attendMs, type Attendee } from './attendance.ts'
+import type { Attendee } from './attendance.ts'
 import { type Claim, Claimer, type Claimed } from './claimer.ts'
 import { Completion } from './completion.ts'
 import type { Desk } from './desk.ts'
-import { errorText } from './error-text.ts'
+import type { Draining } from './drain.ts'
 import type { LapseWatched } from './lapse-watch.ts'
 import { gapReason, lateReason, overtakenReason, planSlot } from './policies.ts'
+import { Registration } from './registration.ts'
 import { reportError } from './report-error.ts'
 import { reportLoss } from './report-loss.ts'
 import { Run, type StopOrder } from './run.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type SeenRun, TaskView } from './task-view.ts'
+import { unsafeFence } from './unsafe-fence.ts'
 
 /** A retry goes first: the slot that was due when it was taken over waits for its end, until the next one is due. */
 interface Deferral {
@@ -26,19 +28,18 @@ interface Deferral {
  * One task on this node: claims what is due, and what has lapsed, until the mark has caught up with the store's time;
  * then it sleeps until the agenda, the lapse watch, an answer or the end of a run wakes it.
  */
-export class Task implements AgendaItem, LapseWatched, Attendee {
+export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   readonly definition: TaskDefinition
   readonly #desk: Desk
   readonly #handler: TaskHandler
   readonly #claimer: Claimer
+  readonly #registration: Registration
   readonly #runs = new Map<Run, Promise<void>>()
   readonly #view = new TaskView()
   #dueAt = Infinity
   #lapsesAt = Infinity
-  #isRegistered = false
   #isSuperseded = false
   #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
-  #registerAttempt = 1
   #deferral: Deferral | null = null
   #working: Promise<void> | null = null
 
@@ -47,6 +48,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
     this.definition = definition
     this.#handler = handler
     this.#claimer = new Claimer(desk, definition)
+    this.#registration = new Registration(desk, definition)
   }
 
   get storedName(): string {
@@ -68,22 +70,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
 
   /** Tells the store that a node with this schedule is there, and learns from the answer. */
   async register(): Promise<DriverFault | null> {
-    const { context, verbs, storeTime } = this.#desk
-    const { storedName, schedule, text, lease, name } = this.definition
-    const { fingerprint } = schedule
-    const sent = await verbs.registers.submit(
-      { task: storedName, fingerprint, definition: text, starting: !this.#isRegistered, attendMs },
-      { timeoutMs: lease.requestTimeoutMs, attempt: this.#registerAttempt, lockedRows: 'wait' },
-    )
-    this.#registerAttempt = sent.kind === 'failed' ? 2 : 1
-    const answer = sent.kind === 'failed' ? sent.fault : stateOrFault(sent.answer)
-    if (sent.kind === 'failed' || answer instanceof DriverFault) {
-      reportError(context, answer, name)
-      return answer as DriverFault
-    }
-    this.#isRegistered = true
-    storeTime.note(sent.sentAt, answer.now)
-    this.#view.overhear(answer, context.options.clock.monotonic())
+    const answer = await this.#registration.tell(null)
+    if (answer instanceof DriverFault) return answer
+    this.#view.overhear(answer, this.#desk.context.options.clock.monotonic())
     this.#setSuperseded(answer.outcome === 'superseded')
     this.wake()
     return null
@@ -298,22 +287,3 @@ export class Task implements AgendaItem, LapseWatched, Attendee {
 }
 
 type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }
-
-function stateOrFault(
-  answer: RegisterAnswer,
-): Exclude<RegisterAnswer, { outcome: 'busy' | 'failed' }> | DriverFault {
-  if (answer.outcome === 'busy') return new DriverFault('retry', 'The record is locked by another statement.')
-  if (answer.outcome !== 'failed') return answer
-  const { error } = answer
-  return error instanceof DriverFault
-    ? error
-    : new DriverFault('bad-item', errorText(error), { cause: error })
-}
-
-function unsafeFence(task: string, fence: number): FenceUnsafeError {
-  return new FenceUnsafeError(
-    task,
-    `The store issued the fence ${fence} for a run of ${quoted(task)}, which is no safe integer or not greater than one seen before. ` +
-      'The store went back in time (restored, failed over, clock stepped back with records lost). The slot was skipped.',
-  )
-}

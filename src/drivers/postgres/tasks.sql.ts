@@ -35,8 +35,8 @@ told as materialized (select count(pg_notify(${channel}, 'c' || version)) from r
 }
 
 /**
- * Input: $1 namespace, one array for each of $2 task, $3 fingerprint, $4 definition, $5 starting, $6 attendMs;
- * $7 channel.
+ * Input: $1 namespace, one array for each of $2 task, $3 fingerprint, $4 definition, $5 starting, $6 attendMs,
+ * $7 since; $8 channel.
  * Output: [[outcome, …state], …].
  *
  * Only a record that is to change is locked. The control version comes last: it is one row for all.
@@ -48,9 +48,10 @@ export function registerSql({ tasks, runs, namespaces }: TableNames, lockedRows:
            l.attended_until - (select now from t) <= r.attend / 2 or (r.starting and l.definition <> r.definition))`
   return `with r as materialized (
   select u.ord, u.task collate "C" as task, u.fingerprint, u.definition, u.starting,
-         u.attend * interval '1 ms' as attend, ${nth}
-    from unnest($2::text::text[], $3::text::text[], $4::text::text[], $5::text::bool[], $6::text::float8[])
-         with ordinality u(task, fingerprint, definition, starting, attend, ord)),
+         u.attend * interval '1 ms' as attend, u.since, ${nth}
+    from unnest($2::text::text[], $3::text::text[], $4::text::text[], $5::text::bool[], $6::text::float8[],
+                $7::text::bigint[])
+         with ordinality u(task, fingerprint, definition, starting, attend, since, ord)),
 ${moment},
 v as materialized (
   select $1 as namespace, r.*, s.record, s.is_known is null as is_unknown, s.is_raised or s.is_stale as may_change,
@@ -65,14 +66,14 @@ v as materialized (
        where l.namespace = $1 and l.task = r.task limit 1) s on true),
 ins as (
   insert into ${tasks} as l (namespace, task, mark, fingerprint, definition, registered_at, attended_until)
-  select $1, v.task, t.ms, v.fingerprint, v.definition, t.now, t.now + v.attend
+  select $1, v.task, least(v.since, t.ms), v.fingerprint, v.definition, t.now, t.now + v.attend
     from v cross join t
    where v.is_unknown and (select count(*) from v) >= 0 order by v.task
   on conflict (namespace, task) do nothing
   returning l.task, l.mark, l as record),
 upd as (
   update ${tasks} l
-     set mark = case when v.is_raised then greatest(l.mark, t.ms) else l.mark end,
+     set mark = case when v.is_raised then greatest(l.mark, least(v.since, t.ms)) else l.mark end,
          fingerprint = v.fingerprint,
          former_fingerprints = case when v.is_raised then (
              select coalesce(array_agg(f.fingerprint order by f.ord), '{}') from (
@@ -98,7 +99,7 @@ logged as (
 changes as materialized (
   select upd.task from upd join v on v.task = upd.task
    where v.is_raised and (select count(*) from logged) >= 0),
-${raiseVersion(namespaces, 'changes', '$7')},
+${raiseVersion(namespaces, 'changes', '$8')},
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from told)
 select json_agg(
   case when v.task is null or (v.may_change and upd.task is null) or (v.is_unknown and ins.task is null) then

@@ -48,6 +48,7 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
         const values = [
           namespace,
           ...columns(requests, 'task', 'fingerprint', 'definition', 'starting', 'attendMs'),
+          arrayText(requests.map(({ since }) => since ?? null)),
           channel,
         ]
         return (await store.ask<RegisterRow[]>(register[call.lockedRows], values, call.attempt)).map(

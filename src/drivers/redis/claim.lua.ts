@@ -111,7 +111,7 @@ for i = 4, #KEYS, 2 do
     answers[#answers + 1] = { 'failed', wrong }
   elseif not record then
     -- 1
-    record = create(name, log, claim.fingerprint, ARGV[at + 5], tonumber(ARGV[at + 6]))
+    record = create(name, log, claim.fingerprint, ARGV[at + 5], tonumber(ARGV[at + 6]), now)
     answers[#answers + 1] = answer('unregistered', record)
   elseif not claim.fence then
     answers[#answers + 1] = { 'failed', 'FENCE its fence is the last safe integer' }

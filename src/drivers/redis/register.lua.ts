@@ -4,7 +4,7 @@ import { taskRecordLua } from './task-record.lua.ts'
  * Makes tasks known, notes that a node attends them, and takes over an edited schedule.
  *
  * Input: `KEYS` as in task-record.lua.ts; `ARGV` per item fingerprint, definition, `1` if the node is starting,
- * attendance in milliseconds.
+ * attendance in milliseconds, the instant that a new mark is at most (empty: now).
  *
  * Output per item: as `answer` there: `created`, `current`, `raised`, `superseded`; or `failed` and why.
  *
@@ -24,7 +24,7 @@ local function attend(name, record, definition, starting, attend)
   save(name, record)
 end
 
-local function raise(name, log, record, fingerprint, definition, attend)
+local function raise(name, log, record, fingerprint, definition, attend, since)
   local former = {}
   for _, old in ipairs(record.former) do
     if old ~= fingerprint then former[#former + 1] = old end
@@ -32,7 +32,7 @@ local function raise(name, log, record, fingerprint, definition, attend)
   former[#former + 1] = record.fingerprint
   while #former > 8 do table.remove(former, 1) end
   local after = record.mark
-  change(record, 'mark', math.max(after, now))
+  change(record, 'mark', math.max(after, since))
   change(record, 'fingerprint', fingerprint)
   change(record, 'former', former)
   change(record, 'generation', record.generation + 1)
@@ -59,22 +59,23 @@ end
 
 local answers = {}
 for i = 4, #KEYS, 2 do
-  local at = 2 * i - 7
+  local at = (i - 4) / 2 * 5 + 1
   local name, log = KEYS[i], KEYS[i + 1]
   local fingerprint, definition, starting, attendance = ARGV[at], ARGV[at + 1], ARGV[at + 2] == '1', tonumber(ARGV[at + 3])
+  local since = math.min(tonumber(ARGV[at + 4]) or now, now)
   local record, wrong = load(name)
   wrong = wrong or check_log(log)
   local outcome
   if wrong then
     answers[#answers + 1] = { 'failed', wrong }
   elseif not record then
-    outcome, record = 'created', create(name, log, fingerprint, definition, attendance)
+    outcome, record = 'created', create(name, log, fingerprint, definition, attendance, since)
   elseif record.fingerprint == fingerprint then
     outcome = 'current'
     attend(name, record, definition, starting, attendance)
   elseif (starting and not was_former(record, fingerprint)) or record.attended <= now then
     outcome = 'raised'
-    raise(name, log, record, fingerprint, definition, attendance)
+    raise(name, log, record, fingerprint, definition, attendance, since)
   else
     outcome = 'superseded'
   end

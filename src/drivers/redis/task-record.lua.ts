@@ -173,17 +173,17 @@ local function end_run(record)
   change(record, 'stopping', false)
 end
 
-local function create(name, log, fingerprint, definition, attend)
+local function create(name, log, fingerprint, definition, attend, mark)
   local record = { changed = {} }
   local values = {
-    mark = now, generation = 1, fingerprint = fingerprint, former = {}, definition = definition, registered = now,
+    mark = mark, generation = 1, fingerprint = fingerprint, former = {}, definition = definition, registered = now,
     attended = now + attend, paused = false, by = '', requests = {}, running = false, slot = 0, attempt = 0,
     token = '', fence = 0, holder = '', expires = 0, stopping = false, stop = '',
   }
   for _, field in ipairs(names) do change(record, field, values[field]) end
   save(name, record)
   redis.call('SADD', index, task_of(name))
-  log_undone(log, now, 'registered', false, now, '', false)
+  log_undone(log, mark, 'registered', false, mark, '', false)
   return record
 end
 

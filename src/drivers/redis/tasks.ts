@@ -59,11 +59,12 @@ export class RedisTasks implements TaskDriver {
     requests: readonly RegisterRequest[],
     call: CallOptions,
   ): Promise<readonly RegisterAnswer[]> {
-    const args = requests.flatMap(({ fingerprint, definition, starting, attendMs }) => [
+    const args = requests.flatMap(({ fingerprint, definition, starting, attendMs, since }) => [
       fingerprint,
       definition,
       starting ? '1' : '0',
       String(attendMs),
+      String(since ?? ''),
     ])
     const answers = await this.#ask(scripts.register, namesOf(requests), args, call)
     return answers.map((words, index) => {

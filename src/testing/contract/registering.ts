@@ -23,6 +23,26 @@ export const registering: readonly ContractBehaviour[] = group('tasks: registeri
     assert.equal(answer.running, null)
   })
 
+  it('an unknown task that is fired already begins just before that slot', async ({ first, second }) => {
+    const { now } = await first.scheduled.poll()
+    const since = Math.floor(now) - 5_000
+    const { mark } = await registered(first, { since })
+    assert.equal(mark, since)
+    assert.equal((await second.scheduled.register('task', { since: since - 1 })).outcome, 'current')
+    assert.equal((await second.scheduled.inspect('task')).mark, since)
+    const answer = await second.scheduled.claim('task', { slot: since + 1, after: since })
+    assert.equal(answer.outcome, 'granted')
+  })
+
+  it('no mark begins in the future, nor goes back for a new schedule', async ({ first, second }) => {
+    const { now } = await first.scheduled.poll()
+    const { mark } = await registered(first, { since: Math.floor(now) + 60_000 })
+    assert.ok(mark <= (await first.scheduled.poll()).now)
+    const edited = await second.scheduled.register('task', { fingerprint: 'new', since: mark - 1_000 })
+    assert.ok(edited.outcome === 'raised')
+    assert.equal(edited.mark, mark)
+  })
+
   it('the log says when a task was registered', async ({ first, second }) => {
     const { mark } = await registered(first)
     const rows = await second.scheduled.log('task')

@@ -48,7 +48,8 @@ async function playRandomHistory(stage: Stage, random: SeededRandom, moves: numb
     const fingerprint = random.integer(5) === 0 || row === null ? random.pick(fingerprints) : row.fingerprint
     switch (random.integer(11)) {
       case 0: {
-        const request = registrationOf(task, { fingerprint, starting: random.integer(2) === 0 })
+        const since = random.integer(3) === 0 ? (row?.mark ?? 1_000) + random.integer(5) : null
+        const request = registrationOf(task, { fingerprint, starting: random.integer(2) === 0, since })
         const answer = await node.register(task, request)
         model.expect(
           task,
