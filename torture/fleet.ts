@@ -16,8 +16,15 @@ export interface FleetOptions {
   readonly resource: FencedResource
   readonly clients: readonly (readonly [ClientName, 'application' | 'connect'])[]
   /** What every worker is told alike. */
-  readonly orders: Pick<WorkerOrders, 'namespace' | 'ttlMs' | 'hotKeys' | 'coldKeys' | 'plant'>
+  readonly orders: Pick<
+    WorkerOrders,
+    'namespace' | 'ttlMs' | 'requestTimeoutMs' | 'hotKeys' | 'coldKeys' | 'plant'
+  >
   readonly clocksAreWrong: boolean
+  /** All processes say that they are the same one on the same host. */
+  readonly disguised?: boolean
+  /** How many connections an application's pool may have; one of these is drawn for each process. Default 10. */
+  readonly connections?: readonly number[]
   /** The way to the store of each place; a proxy where there is a server. */
   readonly links: readonly { readonly url: string; readonly proxy: FaultProxy | null }[]
 }
@@ -26,6 +33,11 @@ export interface FleetOptions {
 export interface Place {
   readonly index: number
   readonly proxy: FaultProxy | null
+  /** What its workers reach the store with, and whose that is. */
+  readonly client: ClientName
+  readonly by: 'application' | 'connect'
+  /** Of the edited task's schedule, which its next worker runs. */
+  edition: number
   worker: Worker
   incarnation: number
   /** A fault is at work here. */
@@ -38,6 +50,7 @@ export class Worker {
   readonly #child: ChildProcess
   #cause: 'killed' | 'asked' | 'nobody' = 'nobody'
   #closedAt = Infinity
+  readonly #awaited = new Map<number, () => void>()
 
   constructor(child: ChildProcess, name: string, { journal, resource }: FleetOptions) {
     this.#child = child
@@ -45,6 +58,7 @@ export class Worker {
     child.on('error', () => {})
     child.on('message', (message: WorkerMessage) => {
       if (message.tell === 'closed') this.#closedAt = now()
+      if (message.tell === 'done') this.#awaited.get(message.id)?.()
       if (message.tell !== 'resource') return
       this.tell({ do: 'answer', id: message.id, ...resource.serve(message) })
     })
@@ -59,6 +73,14 @@ export class Worker {
 
   tell(order: WorkerOrder): void {
     if (this.#child.connected) this.#child.send(order, () => {})
+  }
+
+  /** Resolves when it has done that, or ended. */
+  async done(order: Extract<WorkerOrder, { do: 'crowd' | 'hoard' }>): Promise<void> {
+    const done = new Promise<void>((resolve) => this.#awaited.set(order.id, resolve))
+    this.tell(order)
+    await Promise.race([done, this.ended])
+    this.#awaited.delete(order.id)
   }
 
   signal(name: 'SIGSTOP' | 'SIGCONT'): void {
@@ -94,38 +116,38 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options
-    this.places = options.links.map(({ proxy }, index) => ({
-      index,
-      proxy,
-      worker: this.#start(index, 1),
-      incarnation: 1,
-      busy: false,
-    }))
+    this.places = options.links.map(({ proxy }, index) => {
+      const [client, by] = options.clients[index % options.clients.length] as (typeof options.clients)[number]
+      const place = { index, proxy, client, by, edition: 1, incarnation: 1, busy: false }
+      return { ...place, worker: this.#start(place) }
+    })
     process.once('exit', () => {
       for (const { worker } of this.places) void worker.kill()
     })
   }
 
   replace(place: Place): void {
-    place.worker = this.#start(place.index, ++place.incarnation)
+    place.incarnation++
+    place.worker = this.#start(place)
   }
 
   async leave(): Promise<void> {
     await Promise.all(this.places.map(({ worker }) => worker.leave('order')))
   }
 
-  #start(index: number, incarnation: number): Worker {
-    const { folder, random, orders, clients, links } = this.#options
+  #start({ index, incarnation, edition, client, by }: Omit<Place, 'worker'>): Worker {
+    const { folder, random, orders, links, connections = [10], disguised = false } = this.#options
     const name = `w${index}-${incarnation}`
-    const [client, by] = clients[index % clients.length] as FleetOptions['clients'][number]
     const own: WorkerOrders = {
       ...orders,
       name,
       place: index,
       seed: random.integer(2 ** 31),
       journal: join(folder, `${name}.jsonl`),
-      address: { client, by, url: links[index]?.url ?? '' },
+      address: { client, by, url: links[index]?.url ?? '', connections: random.pick(connections) },
       clock: this.#clockError(),
+      edition,
+      disguised,
     }
     const program = fileURLToPath(new URL('./worker/main.js', import.meta.url))
     const child = fork(program, [JSON.stringify(own)], { stdio: ['ignore', 2, 2, 'ipc'] })
@@ -134,9 +156,10 @@ export class Fleet {
 
   #clockError(): ClockError {
     const { random, clocksAreWrong } = this.#options
-    if (!clocksAreWrong) return { monotonicRate: 1, wallRate: 1, wallOffsetMs: 0 }
+    if (!clocksAreWrong) return { monotonicRate: 1, wallRate: 1, wallOffsetMs: 0, isWrong: false }
     const sign = random.pick([1, -1])
     return {
+      isWrong: true,
       monotonicRate: random.pick([1, 0.997, 1.003]),
       wallRate: random.pick([1, 0.8, 1.2]),
       wallOffsetMs: sign * random.pick([0, 1_000, 60_000, 3_600_000]),

@@ -1,6 +1,6 @@
 import type { Evidence, Violation } from './checkers/checker.ts'
 import { excusedOverlapMs } from './checkers/exclusive-belief.ts'
-import type { ExceptionKind } from './history/records.ts'
+import { type ExceptionKind, exceptionKinds } from './history/records.ts'
 import type { TortureArguments } from './arguments.ts'
 
 /** The last line of a run. */
@@ -67,13 +67,9 @@ export function summarize(
     processes: history.all('begun').length,
     killed: ended.filter(({ cause }) => cause === 'killed').length,
     faults,
-    overlapMs: {
-      deletion: Math.round(overlap.deletion),
-      'data-loss': Math.round(overlap['data-loss']),
-      'immediate-release': Math.round(overlap['immediate-release']),
-      failover: Math.round(overlap.failover),
-      'server-clock': Math.round(overlap['server-clock']),
-    },
+    overlapMs: Object.fromEntries(
+      exceptionKinds.map((kind) => [kind, Math.round(overlap[kind])]),
+    ) as Summary['overlapMs'],
   }
 }
 
@@ -93,12 +89,12 @@ export function describe(summary: Summary): string {
   const faults = Object.entries(summary.faults)
     .map(([kind, times]) => `${kind} ${times}`)
     .join(', ')
-  const { deletion, 'data-loss': dataLoss, 'immediate-release': immediate } = summary.overlapMs
+  const overlaps = exceptionKinds.map((kind) => `${kind} ${summary.overlapMs[kind]} ms`).join(', ')
   return [
     `${summary.driver}, seed ${summary.seed}, ${summary.seconds} s: ${summary.processes} processes, ${summary.killed} of them killed.`,
     `${summary.operations} operations, ${summary.grants} grants, ${summary.runs} runs, ${summary.takeovers} takeovers, ${summary.losses} losses, ${summary.refusedWrites} stale writes refused.`,
     `Faults: ${faults === '' ? 'none' : faults}.`,
-    `Overlap by named exceptions: deletion ${deletion} ms, data loss ${dataLoss} ms, immediate release ${immediate} ms.`,
+    `Overlap by named exceptions: ${overlaps}.`,
     `${summary.violations} violations.`,
   ].join('\n')
 }

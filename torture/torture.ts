@@ -14,10 +14,12 @@ import type { Scene } from './nemesis/scene.ts'
 import { FencedResource } from './resource.ts'
 import { startStore, type Store } from './store.ts'
 import { type Summary, summarize } from './summary.ts'
-import { taskPlans } from './task-plans.ts'
+import { editedTask, taskPlans } from './task-plans.ts'
 import { plantedBugs } from './worker/planted-bugs.ts'
 
 const ttlMs = 1_000
+/** Of the workers. */
+const requestTimeoutMs = 500
 const namespace = 'torture'
 const hotKeys = ['hot-1', 'hot-2', 'hot-3', 'hot-4']
 const coldKeys = Array.from({ length: 40 }, (_, index) => `cold-${index}`)
@@ -46,22 +48,29 @@ export async function torture(args: TortureArguments, folder: string): Promise<V
       orders: {
         namespace,
         ttlMs,
+        requestTimeoutMs,
         hotKeys,
         coldKeys,
         plant: plant !== null && plant in plantedBugs ? plant : null,
       },
-      clocksAreWrong: store.server !== null && (args.nemesis === null || args.nemesis === 'clock-step'),
+      clocksAreWrong:
+        store.server !== null && [null, 'wrong-clocks', 'clock-step', 'clock-drift'].includes(args.nemesis),
+      disguised: args.nemesis === 'same-identity' || (args.nemesis === null && random.integer(2) === 0),
+      connections: args.nemesis === 'pool-exhausted' ? [1, 2] : args.nemesis === null ? [1, 2, 10] : [10],
       links: store.links,
     })
-    const faults = await faultsOf(args, { fleet, store, random, operator, journal })
+    const massKeys: string[] = []
+    const faults = await faultsOf(args, { fleet, store, random, operator, journal, massKeys })
     journal.write({ is: 'calm' })
     await sleep(calmMs)
     const workedUntil = Date.now()
     await fleet.leave()
-    await probe(operator, journal)
+    await probe(operator, journal, massKeys)
     const evidence: Evidence = {
       history: readHistory(folder),
       ttlMs,
+      requestTimeoutMs,
+      isFile: store.server === null,
       tasks: await readTasks(operator, plant === 'run-log-with-holes'),
       workedUntil,
       wallMinusBoot: Date.now() - now(),
@@ -83,12 +92,14 @@ async function faultsOf(
     random,
     operator,
     journal,
+    massKeys,
   }: {
     fleet: Fleet
     store: Store
     random: Scene['random']
     operator: LockService
     journal: Journal
+    massKeys: string[]
   },
 ): Promise<Readonly<Record<string, number>>> {
   const over = AbortSignal.timeout(args.seconds * 1_000)
@@ -101,6 +112,7 @@ async function faultsOf(
     hotKeys,
     administrator: new Administrator(store, namespace),
     operator,
+    massKeys,
     over,
     wait: (ms) => sleep(ms, undefined, { signal: over }).catch(() => {}),
     except: (kind, of) => journal.write({ is: 'fault', kind, phase: 'begin', exception: { kind, of } }),
@@ -111,9 +123,12 @@ async function faultsOf(
 }
 
 /** Once all have ended, whatever they held is free one ttl later at most. */
-async function probe(operator: LockService, journal: Journal): Promise<void> {
+async function probe(operator: LockService, journal: Journal, massKeys: readonly string[]): Promise<void> {
+  const someOfMany = massKeys.flatMap((key) =>
+    key.startsWith('hoard') ? [0, 1, 4_999, 9_999].map((index) => `${key}-${index}`) : [key],
+  )
   await Promise.all(
-    [...hotKeys, ...coldKeys].map(async (key) => {
+    [...hotKeys, ...coldKeys, ...someOfMany].map(async (key) => {
       const from = now()
       const of = `lock:${key}`
       try {
@@ -133,7 +148,7 @@ async function readTasks(
 ): Promise<ReadonlyMap<string, readonly RunHistoryEntry[]>> {
   const scheduler = new TaskScheduler({ locks: operator })
   const tasks = new Map<string, readonly RunHistoryEntry[]>()
-  for (const name of Object.keys(taskPlans)) {
+  for (const name of [...Object.keys(taskPlans), editedTask]) {
     const entries = await scheduler.history(name, { limit: 10_000 })
     tasks.set(name, withHoles ? entries.filter(({ state }) => state !== 'skipped') : entries)
   }

@@ -17,6 +17,16 @@ export interface StoreAddress {
   readonly by?: 'connect' | 'application'
   /** The application's client does not keep the process alive while nothing is asked, where the library can do that. */
   readonly quiet?: boolean
+  /** How many connections the application's pool has, where it has one. Default: what its library says. */
+  readonly connections?: number
+}
+
+/** A driver on a client, and what the client's owner does with it. */
+export interface OpenedClient {
+  readonly driver: Driver
+  /** Foreign work holds every connection of the client for so long. Resolves when it is over, also where it was cut off. */
+  occupy(ms: number): Promise<void>
+  end(): Promise<void>
 }
 
 export interface OpenedLocks {
@@ -64,29 +74,32 @@ export async function openClient({
   client,
   url,
   quiet = false,
-}: StoreAddress): Promise<{ driver: Driver; end(): Promise<void> }> {
+  connections = 10,
+}: StoreAddress): Promise<OpenedClient> {
   switch (client) {
     case 'sqlite': {
       const { sqliteDriver } = await import('leasehold/sqlite')
-      return { driver: sqliteDriver({ path: url }), end: async () => {} }
+      return { driver: sqliteDriver({ path: url }), occupy: async () => {}, end: async () => {} }
     }
     case 'pg': {
       const { default: pg } = await import('pg')
       const { postgresDriver } = await import('leasehold/postgres')
-      const pool = new pg.Pool({ connectionString: url, allowExitOnIdle: quiet })
-      return { driver: postgresDriver(pool), end: () => pool.end() }
+      const pool = new pg.Pool({ connectionString: url, allowExitOnIdle: quiet, max: connections })
+      const occupy = (ms: number) => allOf(connections, () => pool.query('select pg_sleep($1)', [ms / 1_000]))
+      return { driver: postgresDriver(pool), occupy, end: () => pool.end() }
     }
     case 'postgres.js': {
       const { default: postgres } = await import('postgres')
       const { postgresDriver } = await import('leasehold/postgres')
       // As its page advises: a lookup of types that is cut off leaves a rejection to nobody.
-      const sql = postgres(url, { onnotice: () => {}, fetch_types: false })
+      const sql = postgres(url, { onnotice: () => {}, fetch_types: false, max: connections })
       const end = (): Promise<void> => {
         // Or a connection that it had planned before its end is made all the same, and stays.
         Object.assign(sql.options, { socket: () => Promise.reject(new Error('The client was ended.')) })
         return sql.end({ timeout: 0 })
       }
-      return { driver: postgresDriver(sql), end }
+      const occupy = (ms: number) => allOf(connections, () => sql`select pg_sleep(${ms / 1_000})`)
+      return { driver: postgresDriver(sql), occupy, end }
     }
     case 'ioredis': {
       const { Redis } = await import('ioredis')
@@ -95,7 +108,8 @@ export async function openClient({
       // Otherwise it writes every failed reconnection to the console.
       redis.on('error', () => {})
       if (quiet) redis.once('ready', () => redis.stream.unref())
-      return { driver: redisDriver(redis), end: async () => redis.disconnect() }
+      const occupy = (ms: number) => allOf(1, () => redis.blpop(nothing, ms / 1_000))
+      return { driver: redisDriver(redis), occupy, end: async () => redis.disconnect() }
     }
     case 'node-redis': {
       const { createClient } = await import('redis')
@@ -105,7 +119,8 @@ export async function openClient({
       redis.on('error', () => {})
       if (quiet) redis.unref()
       void redis.connect().catch(() => {})
-      return { driver: redisDriver(redis), end: async () => redis.destroy() }
+      const occupy = (ms: number) => allOf(1, () => redis.blPop(nothing, ms / 1_000))
+      return { driver: redisDriver(redis), occupy, end: async () => redis.destroy() }
     }
   }
 }
@@ -138,4 +153,11 @@ function sentinelOptions(url: string): SentinelOptions {
     sentinelRetryStrategy: () => 50,
     failoverDetector: searchParams.has('detects'),
   }
+}
+
+/** A list that nobody writes to: whoever waits for it blocks its connection. */
+const nothing = 'nothing ever'
+
+async function allOf(times: number, work: () => PromiseLike<unknown>): Promise<void> {
+  await Promise.allSettled(Array.from({ length: times }, work))
 }

@@ -133,6 +133,31 @@ describe('the fault proxy', () => {
     expect(answers).toEqual(['a'])
   })
 
+  it('cuts an answer in the middle, and the connection with it', async () => {
+    const client = await open()
+    await proxy.set('cut-answers')
+    const answers = receivedBy(client)
+    client.on('error', () => {})
+    client.write('abcdef')
+    await new Promise((resolve) => client.once('close', resolve))
+    expect([received, answers]).toEqual(['abcdef', ['abc']])
+    await proxy.set('pass')
+    expect(await ask(await open(), 'g')).toBe('g')
+  })
+
+  it('cuts a request in the middle, and the connection with it', async () => {
+    const client = await open()
+    await proxy.set('cut-requests')
+    const answers = receivedBy(client)
+    client.on('error', () => {})
+    client.write('abcdef')
+    await new Promise((resolve) => client.once('close', resolve))
+    await until(() => received !== '')
+    expect([received, answers]).toEqual(['abc', []])
+    await proxy.set('pass')
+    expect(await ask(await open(), 'g')).toBe('g')
+  })
+
   it('resets every connection on demand and takes new ones', async () => {
     const client = await open()
     expect(await ask(client, 'a')).toBe('a')

@@ -12,6 +12,8 @@ import { freePort } from '../../scripts/servers/free-port.mjs'
  *   answer stays deaf, whatever the mode later; new connections are not.
  * - `'drop-requests'`: the same for requests: they never arrive, while answers under way still do.
  * - `'hold-answers'`: requests arrive and are carried out, their answers wait until the mode is another.
+ * - `'cut-answers'`: of the next piece of an answer the first half arrives, then the connection is gone.
+ * - `'cut-requests'`: the same for requests.
  * - `'refuse'`: open connections are reset and new ones refused.
  */
 export type FaultMode =
@@ -20,6 +22,8 @@ export type FaultMode =
   | 'drop-answers'
   | 'drop-requests'
   | 'hold-answers'
+  | 'cut-answers'
+  | 'cut-requests'
   | 'refuse'
   | { readonly latencyMs: number }
 
@@ -104,8 +108,8 @@ class Link {
 
   constructor(client: Socket, target: Socket, mode: FaultMode, onClose: () => void) {
     this.#sockets = [client, target]
-    this.#requests = new Pump(client, target)
-    this.#answers = new Pump(target, client)
+    this.#requests = new Pump(client, target, () => this.reset())
+    this.#answers = new Pump(target, client, () => this.reset())
     this.apply(mode)
     for (const [socket, other] of [
       [client, target],
@@ -136,31 +140,35 @@ function cut(socket: Socket): void {
 }
 
 /** What happens to one direction. */
-type PumpMode = 'pass' | 'hold' | 'drop' | { readonly latencyMs: number }
+type PumpMode = 'pass' | 'hold' | 'drop' | 'cut' | { readonly latencyMs: number }
 
 function requestsUnder(mode: FaultMode): PumpMode {
   if (typeof mode === 'object') return mode
   if (mode === 'drop-requests') return 'drop'
+  if (mode === 'cut-requests') return 'cut'
   return mode === 'blackhole' ? 'hold' : 'pass'
 }
 
 function answersUnder(mode: FaultMode): PumpMode {
   if (typeof mode === 'object') return mode
   if (mode === 'drop-answers') return 'drop'
+  if (mode === 'cut-answers') return 'cut'
   return mode === 'blackhole' || mode === 'hold-answers' ? 'hold' : 'pass'
 }
 
 /** One direction of a link: pieces leave in the order they came, when the mode lets them. */
 class Pump {
   readonly #to: Socket
+  readonly #resetBoth: () => void
   readonly #held: (Buffer | 'end')[] = []
   #mode: PumpMode = 'pass'
   #isDeaf = false
   #inFlight = 0
   #previous: Promise<unknown> = Promise.resolve()
 
-  constructor(from: Socket, to: Socket) {
+  constructor(from: Socket, to: Socket, resetBoth: () => void) {
     this.#to = to
+    this.#resetBoth = resetBoth
     from.on('data', (piece: Buffer) => this.#take(piece))
     from.on('end', () => this.#take('end'))
   }
@@ -174,6 +182,7 @@ class Pump {
     this.#isDeaf ||= this.#mode === 'drop'
     if (this.#isDeaf) return
     if (this.#mode === 'hold') return void this.#held.push(piece)
+    if (this.#mode === 'cut' && piece !== 'end') return this.#cut(piece)
     const latencyMs = typeof this.#mode === 'object' ? this.#mode.latencyMs : 0
     // Behind a piece that still waits, so that a shorter latency does not overtake a longer one.
     if (latencyMs === 0 && this.#inFlight === 0) return this.#deliver(piece)
@@ -186,9 +195,16 @@ class Pump {
     this.#previous = Promise.all([waited, this.#previous]).then(() => {
       this.#inFlight--
       // A blackhole or a loss that began meanwhile applies to what is still under way.
-      if (this.#mode === 'hold' || this.#mode === 'drop') this.#take(piece)
+      if (this.#mode === 'hold' || this.#mode === 'drop' || this.#mode === 'cut') this.#take(piece)
       else this.#deliver(piece)
     })
+  }
+
+  /** Nothing comes after the half. The reset waits until that is with the kernel, or it would overtake it. */
+  #cut(piece: Buffer): void {
+    this.#isDeaf = true
+    if (!this.#to.writable) return this.#resetBoth()
+    this.#to.write(piece.subarray(0, Math.floor(piece.length / 2)), () => this.#resetBoth())
   }
 
   #deliver(piece: Buffer | 'end'): void {

@@ -19,6 +19,8 @@ function evidenceOf(lines: readonly Line[], tasks: Evidence['tasks'] = quietTask
   return {
     history: new History(lines),
     ttlMs: 1_000,
+    requestTimeoutMs: 500,
+    isFile: false,
     tasks,
     workedUntil: bootAt + 10_000,
     wallMinusBoot: bootAt,
@@ -31,6 +33,10 @@ function line(at: number, by: string, fact: Fact): Line {
 
 function lease(by: string, fence: number, from: number, until: number): Line {
   return line(from, by, { is: 'granted', of: 'lock:a', fence, until })
+}
+
+function begun(by: string, edition = 1, wall = bootAt): Line {
+  return line(0, by, { is: 'begun', place: 0, client: 'ioredis', edition, wall, self: 'host 1' })
 }
 
 function letGo(by: string, fence: number, at: number): Line {
@@ -198,8 +204,8 @@ describe('the checkers of the torture find', () => {
       'a key that is asked for and not granted when all is well',
       [
         line(0, 'observer', { is: 'calm' }),
-        line(1, 'w0', { is: 'asked', of: 'lock:hot-1' }),
-        line(5_000, 'w1', { is: 'asked', of: 'lock:hot-1' }),
+        line(1, 'w0', { is: 'asked', of: 'lock:hot-1', ask: 1, waitMs: null }),
+        line(5_000, 'w1', { is: 'asked', of: 'lock:hot-1', ask: 1, waitMs: null }),
       ],
     ],
     ['leaks', 'an unhandled rejection', [line(0, 'w0', { is: 'unhandled', error: 'Error: oops' })]],
@@ -207,7 +213,7 @@ describe('the checkers of the torture find', () => {
       'leaks',
       'a process that does not end after its close',
       [
-        line(0, 'w0', { is: 'begun', place: 0, client: 'ioredis' }),
+        begun('w0'),
         line(9, 'observer', { is: 'ended', worker: 'w0', how: 'SIGKILL', cause: 'asked', tookMs: 9_000 }),
       ],
     ],

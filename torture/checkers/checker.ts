@@ -12,6 +12,9 @@ export interface Violation {
 export interface Evidence {
   readonly history: History
   readonly ttlMs: number
+  readonly requestTimeoutMs: number
+  /** The store is a file, in whose way every process can be. */
+  readonly isFile: boolean
   /** What the store says about each task, the latest first. */
   readonly tasks: ReadonlyMap<string, readonly RunHistoryEntry[]>
   /** Until when all workers worked, on the host's wall clock, and what lies between it and the clock since boot. */

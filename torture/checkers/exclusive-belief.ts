@@ -1,5 +1,5 @@
 import { beliefEnd, type Hold } from '../history/read-history.ts'
-import type { ExceptionKind } from '../history/records.ts'
+import { type ExceptionKind, exceptionKinds } from '../history/records.ts'
 import type { Evidence, Violation } from './checker.ts'
 
 /** Two holders of one name, for so long. */
@@ -37,7 +37,7 @@ export function exceptionBound(evidence: Evidence): readonly Violation[] {
 
 /** For how long named exceptions made two believe, by kind: reported, and no violation. */
 export function excusedOverlapMs(evidence: Evidence): Record<ExceptionKind, number> {
-  const sums = { deletion: 0, 'data-loss': 0, 'immediate-release': 0, failover: 0, 'server-clock': 0 }
+  const sums = Object.fromEntries(exceptionKinds.map((kind) => [kind, 0])) as Record<ExceptionKind, number>
   for (const { exception, ms } of overlaps(evidence)) if (exception !== null) sums[exception] += ms
   return sums
 }

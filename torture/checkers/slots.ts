@@ -5,7 +5,7 @@ import type { Evidence, Violation } from './checker.ts'
 
 type TaskName = keyof typeof taskPlans
 /** A run, with what it was of. */
-type Run = Hold & { readonly run: { readonly slot: number; readonly attempt: number } }
+export type Run = Hold & { readonly run: { readonly slot: number; readonly attempt: number } }
 
 /** Slots so young are not judged: their retry may still be to come. */
 const settledAfterMs = 3_000
@@ -14,9 +14,7 @@ const settledAfterMs = 3_000
 export function slots(evidence: Evidence): readonly Violation[] {
   const names = Object.keys(taskPlans) as TaskName[]
   return names.flatMap((task) => {
-    const runs = evidence.history.holds.filter(
-      (hold): hold is Run => hold.of === `task:${task}` && hold.run !== null,
-    )
+    const runs = runsOf(evidence, task)
     const entries = evidence.tasks.get(task) ?? []
     return [
       ...oncePerSlot(evidence, task, runs),
@@ -28,8 +26,13 @@ export function slots(evidence: Evidence): readonly Violation[] {
   })
 }
 
+/** What the workers saw of one task. */
+export function runsOf({ history }: Evidence, task: string): readonly Run[] {
+  return history.holds.filter((hold): hold is Run => hold.of === `task:${task}` && hold.run !== null)
+}
+
 /** Each attempt at a slot is begun once; another attempt only where retries are asked for. */
-function oncePerSlot({ history }: Evidence, task: TaskName, runs: readonly Run[]): readonly Violation[] {
+export function oncePerSlot({ history }: Evidence, task: string, runs: readonly Run[]): readonly Violation[] {
   const found: Violation[] = []
   const begun = new Map<string, Run>()
   for (const run of runs) {
@@ -45,7 +48,7 @@ function oncePerSlot({ history }: Evidence, task: TaskName, runs: readonly Run[]
 }
 
 /** By the clock of the store, which is the host's: workers' wrong ones are of their own making. */
-function noneEarly(runs: readonly Run[]): readonly Violation[] {
+export function noneEarly(runs: readonly Run[]): readonly Violation[] {
   return runs
     .filter(({ wall, run }) => wall < run.slot)
     .map(({ of, by, wall, run, from }) => ({
@@ -129,9 +132,9 @@ function asOftenAsAsked(
 }
 
 /** What was begun is in the history, under its fence; what has succeeded there was done; what ended is recorded. */
-function recordsAgree(
+export function recordsAgree(
   { history, wallMinusBoot }: Evidence,
-  task: TaskName,
+  task: string,
   runs: readonly Run[],
   entries: readonly RunHistoryEntry[],
 ): readonly Violation[] {

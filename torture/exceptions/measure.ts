@@ -7,12 +7,13 @@ import { Journal } from '../history/journal.ts'
 import { readHistory } from '../history/read-history.ts'
 import { type ExceptionKind, now } from '../history/records.ts'
 import { FencedResource } from '../resource.ts'
-import { taskPlans } from '../task-plans.ts'
+import { editedTask, taskPlans } from '../task-plans.ts'
 import type { Strike, Upheaval } from './upheaval.ts'
 
 /** Long enough for a failover to end while leases of before it are still trusted. */
 export const ttlMs = 5_000
 const namespace = 'exceptions'
+const requestTimeoutMs = 500
 const hotKeys = Array.from({ length: 8 }, (_, index) => `hot-${index}`)
 const coldKeys = Array.from({ length: 40 }, (_, index) => `cold-${index}`)
 
@@ -50,7 +51,7 @@ export async function measure(
       journal,
       resource: new FencedResource(journal, true),
       clients: upheaval.ways.map(({ client, by }) => [client, by] as const),
-      orders: { namespace, ttlMs, hotKeys, coldKeys, plant: null },
+      orders: { namespace, ttlMs, requestTimeoutMs, hotKeys, coldKeys, plant: null },
       clocksAreWrong: false,
       links: upheaval.ways.map(({ url }) => ({ url, proxy: null })),
     })
@@ -75,6 +76,8 @@ export async function measure(
     const evidence: Evidence = {
       history: readHistory(folder),
       ttlMs,
+      requestTimeoutMs,
+      isFile: false,
       tasks: await readTasks(operator),
       workedUntil,
       wallMinusBoot: Date.now() - now(),
@@ -104,7 +107,7 @@ async function probe(operator: LockService, journal: Journal): Promise<void> {
 
 async function readTasks(operator: LockService): Promise<ReadonlyMap<string, readonly RunHistoryEntry[]>> {
   const scheduler = new TaskScheduler({ locks: operator })
-  const names = Object.keys(taskPlans)
+  const names = [...Object.keys(taskPlans), editedTask]
   const histories = await Promise.all(names.map((name) => scheduler.history(name, { limit: 10_000 })))
   return new Map(names.map((name, index) => [name, histories[index] ?? []]))
 }

@@ -10,6 +10,8 @@ export interface Hold {
   readonly fence: number
   readonly by: string
   readonly run: RunName | null
+  /** When its holder had asked for it; -Infinity if that is not known, as of a run. */
+  readonly askedAt: number
   /** The wall clock of the host when a run began. */
   readonly wall: number
   readonly from: number
@@ -33,11 +35,20 @@ export interface Exception {
   readonly of: string | null
 }
 
+/** A fault, from its beginning to its end. */
+export interface FaultInterval {
+  readonly kind: string
+  readonly place: number | undefined
+  readonly from: number
+  readonly to: number
+}
+
 /** All that was written down, in the order of time. */
 export class History {
   readonly lines: readonly Line[]
   readonly holds: readonly Hold[]
   readonly exceptions: readonly Exception[]
+  readonly faults: readonly FaultInterval[]
 
   constructor(lines: readonly Line[]) {
     this.lines = lines.toSorted((a, b) => a.at - b.at)
@@ -45,6 +56,7 @@ export class History {
     this.exceptions = this.all('fault').flatMap(({ at, phase, exception }) =>
       exception === undefined || phase === 'end' ? [] : [{ at, ...exception }],
     )
+    this.faults = toIntervals(this.all('fault'))
   }
 
   all<Is extends Line['is']>(is: Is): readonly LineOf<Is>[] {
@@ -85,6 +97,21 @@ export function readHistory(folder: string): History {
   return new History(lines)
 }
 
+function toIntervals(lines: readonly LineOf<'fault'>[]): readonly FaultInterval[] {
+  const intervals: FaultInterval[] = []
+  const open = new Map<string, FaultInterval>()
+  for (const { kind, place, phase, at } of lines) {
+    const name = `${kind} ${place}`
+    const begun = open.get(name) ?? { kind, place, from: at, to: Infinity }
+    if (phase === 'begin') open.set(name, begun)
+    else {
+      intervals.push({ ...begun, to: at })
+      open.delete(name)
+    }
+  }
+  return [...intervals, ...open.values()]
+}
+
 type Open = { -readonly [Name in keyof Hold]: Hold[Name] }
 
 function toHolds(lines: readonly Line[]): readonly Hold[] {
@@ -94,9 +121,11 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
   const died = new Map<string, number>()
   /** Of a process that was paused between the grant and the first look of its caller, who comes after the signal. */
   const lostBefore = new Map<string, Extract<Line, { is: 'lost' }>>()
+  const asked = new Map<string, number>()
   for (const line of lines) {
+    if (line.is === 'asked') asked.set(`${line.by} ${line.ask}`, line.at)
     if (line.is === 'ended') died.set(line.worker, line.at)
-    if (!('fence' in line) || line.is === 'resource') continue
+    if (!('fence' in line) || line.is === 'resource' || line.is === 'returned') continue
     const name = `${line.by} ${line.of} ${line.fence}`
     if (line.is === 'granted') {
       const begun: Open = {
@@ -104,6 +133,7 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
         fence: line.fence,
         by: line.by,
         run: line.run ?? null,
+        askedAt: asked.get(`${line.by} ${line.ask}`) ?? -Infinity,
         wall: line.wall ?? 0,
         from: line.at,
         deadline: line.until,

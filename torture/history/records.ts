@@ -18,13 +18,25 @@ export interface RunName {
 
 /** What a worker saw. `until` is the moment after which it no longer trusts what it holds, as of that record. */
 export type WorkerFact =
-  | { readonly is: 'begun'; readonly place: number; readonly client: string }
-  | { readonly is: 'asked'; readonly of: string }
-  /** No lease. `held` is the honest null; anything else the code of an error. */
-  | { readonly is: 'refused'; readonly of: string; readonly outcome: string }
+  | {
+      readonly is: 'begun'
+      readonly place: number
+      readonly client: string
+      /** Which edition of the edited task it runs, and the host's wall clock before it could tell anybody. */
+      readonly edition: number
+      readonly wall: number
+      /** Host name and process id, as anybody in it sees them. */
+      readonly self: string
+    }
+  /** `ask` numbers what a process asks for; `waitMs`: how long it is ready to wait, null for as long as it takes. */
+  | { readonly is: 'asked'; readonly of: string; readonly ask: number; readonly waitMs: number | null }
+  /** The call has settled, with a lease or without. `held` is the honest null; anything else the code of an error. */
+  | { readonly is: 'settled'; readonly of: string; readonly ask: number; readonly outcome: string }
   | ({
       readonly is: 'granted'
       readonly until: number
+      /** Of a lease: the number under which it was asked for. */
+      readonly ask?: number
       readonly run?: RunName
       readonly wall?: number
     } & HoldName)
@@ -36,6 +48,22 @@ export type WorkerFact =
   /** Written before the release is called, or when a handler has settled: nothing is believed from here on. */
   | ({ readonly is: 'let-go'; readonly run?: RunName; readonly outcome?: 'done' | 'threw' } & HoldName)
   | ({ readonly is: 'given-back'; readonly outcome: string; readonly tookMs: number } & HoldName)
+  /** What a callback under a lease came to, and what its caller was given for it. */
+  | {
+      readonly is: 'returned'
+      readonly of: string
+      readonly fence: number
+      readonly wanted: string
+      readonly got: string
+    }
+  /** So many leases of one process were granted, and what was left of them after a while. */
+  | {
+      readonly is: 'hoarded'
+      readonly leases: number
+      readonly from: number
+      readonly held: number
+      readonly lost: number
+    }
   /** The event loop did not turn since `from`. */
   | { readonly is: 'gap'; readonly from: number }
   /** It turns; written every now and then. */
@@ -47,7 +75,15 @@ export type WorkerFact =
   | { readonly is: 'lingers'; readonly resources: readonly string[] }
 
 /** Faults after which two may hold one key for a moment, as `docs/guarantees.md` names them. */
-export type ExceptionKind = 'deletion' | 'data-loss' | 'immediate-release' | 'failover' | 'server-clock'
+export const exceptionKinds = [
+  'deletion',
+  'emptied',
+  'data-loss',
+  'immediate-release',
+  'failover',
+  'server-clock',
+] as const
+export type ExceptionKind = (typeof exceptionKinds)[number]
 
 /** What the process that runs it all saw. */
 export type ObserverFact =

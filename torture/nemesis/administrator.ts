@@ -43,6 +43,29 @@ export class Administrator {
     }
   }
 
+  /** Everything is thrown away: the tables, or all keys. */
+  async empty(): Promise<void> {
+    switch (this.#store.driver) {
+      case 'redis':
+        await this.redis('FLUSHALL')
+        return
+      case 'postgres':
+        await this.#postgres(
+          'drop table leasehold_leases, leasehold_tasks, leasehold_runs, leasehold_namespaces',
+        )
+        return
+      case 'sqlite': {
+        const database = await this.#openFile()
+        const tables = database
+          .prepare("select name from sqlite_master where type = 'table' and name like 'leasehold%'")
+          .pluck()
+          .all() as string[]
+        database.transaction(() => tables.forEach((table) => database.exec(`drop table "${table}"`)))()
+        database.close()
+      }
+    }
+  }
+
   async killClients(which: 'all' | 'subscribers'): Promise<void> {
     if (this.#store.driver === 'redis') {
       await this.redis('CLIENT', 'KILL', 'TYPE', 'pubsub')

@@ -3,9 +3,10 @@ import { linkFaults } from './link-faults.ts'
 import { processFaults } from './process-faults.ts'
 import type { Fault, PlaceFault, Scene, StoreFault } from './scene.ts'
 import { operatorFaults, storeFaults } from './store-faults.ts'
+import { fleetFaults, useFaults } from './use-faults.ts'
 
-const placeFaults: readonly PlaceFault[] = [...processFaults, ...linkFaults]
-const wholeFaults: readonly StoreFault[] = [...storeFaults, ...operatorFaults]
+const placeFaults: readonly PlaceFault[] = [...processFaults, ...linkFaults, ...useFaults]
+const wholeFaults: readonly StoreFault[] = [...storeFaults, ...operatorFaults, ...fleetFaults]
 
 /** Groups of faults that can be asked for by one name, beside the kinds themselves. */
 const groups: Readonly<Record<string, readonly Fault[]>> = {
@@ -13,10 +14,14 @@ const groups: Readonly<Record<string, readonly Fault[]>> = {
   links: linkFaults,
   store: storeFaults,
   operator: operatorFaults,
+  use: [...useFaults, ...fleetFaults],
 }
 
+/** Conditions that hold all the time instead of striking. */
+const conditions: readonly string[] = ['none', 'same-identity', 'wrong-clocks']
+
 export const nemesisNames: readonly string[] = [
-  'none',
+  ...conditions,
   ...Object.keys(groups),
   ...[...placeFaults, ...wholeFaults].map(({ kind }) => kind),
 ]
@@ -37,7 +42,7 @@ export class Nemesis {
     this.#wanted = named.filter(
       ({ drivers }) => drivers === undefined || drivers.includes(scene.store.driver),
     )
-    if (name !== null && name !== 'none' && this.#wanted.length === 0) {
+    if (name !== null && !conditions.includes(name) && this.#wanted.length === 0) {
       throw new Error(`${name} cannot be done to ${scene.store.driver}.`)
     }
   }
@@ -62,7 +67,9 @@ export class Nemesis {
 
   async #strikePlace(): Promise<void> {
     const fault = this.#pick(placeFaults)
-    const free = this.#scene.fleet.places.filter(({ busy }) => !busy)
+    const free = this.#scene.fleet.places.filter(
+      (candidate) => !candidate.busy && fault?.suits?.(candidate) !== false,
+    )
     const place = free[this.#scene.random.integer(free.length)]
     if (fault === undefined || place === undefined) return
     place.busy = true

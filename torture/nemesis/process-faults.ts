@@ -55,6 +55,15 @@ export const processFaults: readonly PlaceFault[] = [
       }
     },
   },
+  {
+    kind: 'clock-drift',
+    drivers: servers,
+    async strike(scene, place) {
+      place.worker.tell({ do: 'drift-clock', wallRate: scene.random.pick([0.8, 1.2]) })
+      await scene.wait(around(scene, 1, 4))
+      place.worker.tell({ do: 'drift-clock', wallRate: 1 })
+    },
+  },
 ]
 
 async function stop({ wait }: Scene, { worker }: Place, ms: number): Promise<void> {

@@ -20,6 +20,8 @@ export interface Scene {
   readonly over: AbortSignal
   /** Waits, at most until the faults are to end. */
   wait(ms: number): Promise<void>
+  /** What a key of each crowd and hoard begins with: at the end they have to be free. */
+  readonly massKeys: string[]
   /** Writes down that from now on G1 may be broken, of one name or of everything. */
   except(kind: ExceptionKind, of: string | null): void
 }
@@ -36,6 +38,8 @@ export interface Fault {
 /** Strikes one worker, or its way to the store. */
 export interface PlaceFault extends Fault {
   strike(scene: Scene, place: Place): Promise<void>
+  /** Where it can be done. Default: everywhere. */
+  suits?(place: Place): boolean
 }
 
 /** Strikes the store, and with it everybody. */

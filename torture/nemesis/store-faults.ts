@@ -87,6 +87,14 @@ export const operatorFaults: readonly StoreFault[] = [
     },
   },
   {
+    kind: 'emptied',
+    async strike({ administrator, except }) {
+      except('emptied', null)
+      await administrator.empty()
+      except('emptied', null)
+    },
+  },
+  {
     kind: 'force-release',
     async strike({ random, hotKeys, operator }) {
       await operator.forceRelease(random.pick(hotKeys))

@@ -1,4 +1,5 @@
 import type { Driver, LockDriver, TaskDriver } from 'leasehold/driver'
+import { ownPid } from './disguise.ts'
 import type { DeathPoint } from './messages.ts'
 
 /** Lets a process kill itself, as SIGKILL does, at a point that no signal from outside would hit. */
@@ -58,7 +59,7 @@ export class DeathWish {
   }
 
   #reach(point: DeathPoint): void {
-    if (this.#point === point) process.kill(process.pid, 'SIGKILL')
+    if (this.#point === point) process.kill(ownPid, 'SIGKILL')
   }
 }
 

@@ -20,6 +20,8 @@ export interface LockWorkOptions {
 export class LockWork {
   readonly #options: LockWorkOptions
   readonly #stop = new AbortController()
+  #asks = 0
+  #misbehavesUntil = 0
 
   constructor(options: LockWorkOptions) {
     this.#options = options
@@ -34,6 +36,11 @@ export class LockWork {
       this.#repeat(() => this.#runExclusive()),
       this.#repeat(() => this.#passThrough(this.#options.random.pick(orders.coldKeys))),
     ])
+  }
+
+  /** For so long callbacks throw, go on after a loss, or never return. */
+  misbehave(ms: number): void {
+    this.#misbehavesUntil = now() + ms
   }
 
   stop(): void {
@@ -52,61 +59,85 @@ export class LockWork {
     const { random, orders } = this.#options
     const wait = random.pick([0, 0, 300, 2_500, Infinity])
     const heartbeat = random.integer(6) > 0
-    const lease = await this.#acquire(random.pick(orders.hotKeys), { wait, heartbeat })
+    const lease = await this.acquire(random.pick(orders.hotKeys), { wait, heartbeat })
     if (lease === null) return
     const ignoresLoss = random.integer(4) === 0
     await this.#increment(lease, ignoresLoss ? random.integer(600) : this.#workMs(), ignoresLoss)
     if (random.integer(8) === 0) await this.#extend(lease)
     // Some are careless: what they don't give back has to lapse.
     if (!heartbeat && random.integer(3) === 0) return
-    await this.#release(lease)
+    await this.release(lease)
   }
 
   /** Nothing but a lease and its release: many of them. */
   async #passThrough(key: string): Promise<void> {
     const { random } = this.#options
-    const lease = await this.#acquire(key, { wait: random.pick([0, 100]) })
-    if (lease !== null) await this.#release(lease)
+    const lease = await this.acquire(key, { wait: random.pick([0, 100]) })
+    if (lease !== null) await this.release(lease)
   }
 
   async #runExclusive(): Promise<void> {
     const { locks, random, orders, journal, witness } = this.#options
     const key = random.pick(orders.hotKeys)
     const of = `lock:${key}`
-    const end = random.integer(20)
-    journal.write({ is: 'asked', of })
-    const options = { wait: random.pick([0, 500]), signal: this.#stop.signal, maxLifetime: 3 * orders.ttlMs }
-    const work = async (lease: Lease): Promise<void> => {
-      witness.granted(of, lease)
+    const end = random.integer(now() < this.#misbehavesUntil ? 4 : 20)
+    const wait = random.pick([0, 500])
+    const ask = this.#ask(of, wait)
+    const options = { wait, signal: this.#stop.signal, maxLifetime: 3 * orders.ttlMs }
+    const value = random.integer(1_000_000)
+    const wanted = end < 4 ? `it threw ${value}` : `it returned ${value}`
+    let fence: number | undefined
+    const work = async (lease: Lease): Promise<number> => {
+      fence = lease.fence
+      witness.granted(of, lease, ask)
+      this.#settled(of, ask, 'granted')
       await this.#increment(lease, this.#workMs(), true)
       // A callback that never returns keeps its lease until the maximum lifetime, or the close.
       if (end === 0) await new Promise(() => {})
       journal.write({ is: 'let-go', of, fence: lease.fence })
-      if (end < 4) throw new Error('the callback throws')
+      if (end < 4) throw new Error(`it threw ${value}`)
+      return value
     }
     const settled = locks.runExclusive(key, work, options).then(
-      ({ acquired }) => acquired || journal.write({ is: 'refused', of, outcome: 'held' }),
-      (error: unknown) => journal.write({ is: 'refused', of, outcome: codeOf(error) }),
+      (ran) => {
+        if (!ran.acquired) return this.#settled(of, ask, 'held')
+        journal.write({ is: 'returned', of, fence: fence ?? 0, wanted, got: `it returned ${ran.result}` })
+      },
+      (error: unknown) => {
+        if (fence === undefined) return this.#settled(of, ask, codeOf(error))
+        journal.write({ is: 'returned', of, fence, wanted, got: (error as Error).message })
+      },
     )
     await (end === 0 ? sleep(200) : settled)
   }
 
-  async #acquire(key: string, options: AcquireOptions): Promise<Lease | null> {
-    const { locks, journal, witness } = this.#options
+  /** As the library's, written down. Null also where it failed. */
+  async acquire(key: string, options: AcquireOptions & { readonly wait: number }): Promise<Lease | null> {
+    const { locks, witness } = this.#options
     const of = `lock:${key}`
-    journal.write({ is: 'asked', of })
+    const ask = this.#ask(of, options.wait)
     try {
       const lease = await locks.acquire(key, { ...options, signal: this.#stop.signal })
-      if (lease === null) journal.write({ is: 'refused', of, outcome: 'held' })
-      else witness.granted(of, lease)
+      if (lease !== null) witness.granted(of, lease, ask)
+      this.#settled(of, ask, lease === null ? 'held' : 'granted')
       return lease
     } catch (error) {
-      journal.write({ is: 'refused', of, outcome: codeOf(error) })
+      this.#settled(of, ask, codeOf(error))
       return null
     }
   }
 
-  async #release(lease: Lease): Promise<void> {
+  #ask(of: string, waitMs: number): number {
+    const ask = ++this.#asks
+    this.#options.journal.write({ is: 'asked', of, ask, waitMs: Number.isFinite(waitMs) ? waitMs : null })
+    return ask
+  }
+
+  #settled(of: string, ask: number, outcome: string): void {
+    this.#options.journal.write({ is: 'settled', of, ask, outcome })
+  }
+
+  async release(lease: Lease): Promise<void> {
     const { journal } = this.#options
     const name = { of: `lock:${lease.key}`, fence: lease.fence }
     const before = now()

@@ -1,23 +1,34 @@
 // One worker of the torture: a process that uses leases and runs tasks, writes down what it sees, and suffers faults.
+import { hostname } from 'node:os'
 import { connect, LockService, onEvent } from 'leasehold'
 import { seededRandom } from 'leasehold/testing'
-import { openClient, type OpenedLocks, connectArguments } from '../../test/programs/open-locks.ts'
+import {
+  connectArguments,
+  openClient,
+  type OpenedClient,
+  type OpenedLocks,
+} from '../../test/programs/open-locks.ts'
 import { Journal } from '../history/journal.ts'
 import { now } from '../history/records.ts'
 import { DeathWish } from './death-wish.ts'
+import { disguise } from './disguise.ts'
 import { LockWork } from './lock-work.ts'
+import { MassWork } from './mass-work.ts'
 import type { WorkerOrder, WorkerOrders } from './messages.ts'
 import { plantedBugs } from './planted-bugs.ts'
 import { ResourceClient, tell } from './resource-client.ts'
-import { SkewedClock } from './skewed-clock.ts'
+import { hostWall, SkewedClock } from './skewed-clock.ts'
 import { TaskWork } from './task-work.ts'
 import { Witness } from './witness.ts'
 
 const orders = JSON.parse(process.argv[2] ?? '{}') as WorkerOrders
-const { name, place, namespace, ttlMs, address, plant } = orders
+const { name, place, namespace, ttlMs, address, plant, edition } = orders
+const wall = hostWall()
+if (orders.disguised) disguise()
 const journal = new Journal(orders.journal, name)
 const random = seededRandom(orders.seed)
 const skewed = new SkewedClock(orders.clock)
+if (orders.clock.isWrong) skewed.takeOverDate()
 const resource = new ResourceClient()
 const witness = new Witness(journal, skewed)
 const deathWish = new DeathWish()
@@ -33,23 +44,37 @@ process.on('message', (order: WorkerOrder) => obey(order))
 process.on('disconnect', () => isLeaving || process.exit(0))
 process.once('SIGTERM', () => void leave())
 
-journal.write({ is: 'begun', place, client: `${address.client} by ${address.by ?? 'application'}` })
+journal.write({
+  is: 'begun',
+  place,
+  client: `${address.client} by ${address.by ?? 'application'}`,
+  edition,
+  wall,
+  self: `${hostname()} ${process.pid}`,
+})
 let looking: NodeJS.Timeout | undefined
 watchEvents()
 watchLoop()
 let isLeaving = false
+let client: OpenedClient | undefined
 let hasBegun = (): void => {}
 const begun = new Promise<void>((resolve) => (hasBegun = resolve))
 const { locks, end } = await open()
 const lockWork = new LockWork({ locks, orders, random, journal, witness, resource })
-const taskWork = new TaskWork({ locks, random, journal, witness, resource })
+const taskWork = new TaskWork({ locks, orders, random, journal, witness, resource })
+const massWork = new MassWork({ locks, journal, lockWork })
 const working = lockWork.run()
 hasBegun()
 await taskWork.start().catch((error: unknown) => journal.write({ is: 'unhandled', error: String(error) }))
 tell({ tell: 'ready' })
 
 async function open(): Promise<OpenedLocks> {
-  const service = { namespace, ttl: ttlMs, requestTimeout: 500, clock: bug?.clock?.(skewed) ?? skewed }
+  const service = {
+    namespace,
+    ttl: ttlMs,
+    requestTimeout: orders.requestTimeoutMs,
+    clock: bug?.clock?.(skewed) ?? skewed,
+  }
   if (address.by === 'connect' && bug === undefined) {
     for (;;) {
       try {
@@ -61,10 +86,11 @@ async function open(): Promise<OpenedLocks> {
       }
     }
   }
-  const client = await openClient(address)
-  const driver = deathWish.around(bug?.driver?.(client.driver, place) ?? client.driver)
+  client = await openClient(address)
+  const { driver: right, end: endClient } = client
+  const driver = deathWish.around(bug?.driver?.(right, place) ?? right)
   const opened = new LockService({ ...service, driver })
-  return { locks: opened, end: () => opened.close().then(client.end) }
+  return { locks: opened, end: () => opened.close().then(endClient) }
 }
 
 function obey(order: WorkerOrder): void {
@@ -78,6 +104,19 @@ function obey(order: WorkerOrder): void {
     }
     case 'step-clock':
       return skewed.step(order.ms)
+    case 'drift-clock':
+      return skewed.drift(order.wallRate)
+    case 'occupy-pool':
+      return void client?.occupy(order.ms)
+    case 'misbehave':
+      return void begun.then(() => {
+        lockWork.misbehave(order.ms)
+        taskWork.misbehave(order.ms)
+      })
+    case 'crowd':
+      return void begun.then(() => massWork.crowd(order))
+    case 'hoard':
+      return void begun.then(() => massWork.hoard(order))
     case 'die':
       return deathWish.at(order.at)
     case 'leave':
@@ -91,6 +130,7 @@ async function leave(): Promise<void> {
   isLeaving = true
   await begun
   lockWork.stop()
+  massWork.stop()
   await taskWork.stop()
   await Promise.race([working, new Promise((resolve) => setTimeout(resolve, 3_000).unref())])
   await end()

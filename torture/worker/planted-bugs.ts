@@ -1,6 +1,7 @@
 import type { Clock } from 'leasehold'
 import type { Driver, LockDriver, TaskDriver } from 'leasehold/driver'
 import { methodsOf } from './death-wish.ts'
+import { hostWall } from './skewed-clock.ts'
 
 /** A way in which a driver, a core or an application is wrong, made around the right one. */
 export interface PlantedBug {
@@ -136,7 +137,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
                   outcome: 'granted' as const,
                   slot,
                   attempt: 1,
-                  fence: Date.now() * 1_000,
+                  fence: hostWall() * 1_000,
                   remainingMs: 500,
                 }
               : answer
@@ -166,7 +167,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
                   outcome: 'granted' as const,
                   slot,
                   attempt: 1,
-                  fence: Date.now() * 1_000,
+                  fence: hostWall() * 1_000,
                   remainingMs: 500,
                 }
               : answer
@@ -216,7 +217,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
     driver: (right) =>
       around(right, undefined, () => ({
         complete: async (requests) =>
-          requests.map(() => ({ outcome: 'completed' as const, now: Date.now() })),
+          requests.map(() => ({ outcome: 'completed' as const, now: hostWall() })),
       })),
   },
 }

@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type LockService, type TaskOptions, type TaskRun, TaskScheduler } from 'leasehold'
 import type { SeededRandom } from 'leasehold/testing'
 import type { Journal } from '../history/journal.ts'
-import { taskPlans } from '../task-plans.ts'
+import { now } from '../history/records.ts'
+import { editedPlan, editedTask, taskPlans } from '../task-plans.ts'
+import type { WorkerOrders } from './messages.ts'
 import type { ResourceClient } from './resource-client.ts'
 import type { Witness } from './witness.ts'
 
 export interface TaskWorkOptions {
   readonly locks: LockService
+  readonly orders: WorkerOrders
   readonly random: SeededRandom
   readonly journal: Journal
   readonly witness: Witness
@@ -18,13 +21,20 @@ export interface TaskWorkOptions {
 export class TaskWork {
   readonly #options: TaskWorkOptions
   readonly #scheduler: TaskScheduler
+  #misbehavesUntil = 0
 
   constructor(options: TaskWorkOptions) {
     this.#options = options
     this.#scheduler = new TaskScheduler({ locks: options.locks, controlEvery: 500 })
-    for (const [name, plan] of Object.entries<TaskOptions>(taskPlans)) {
+    const plans = { ...taskPlans, [editedTask]: editedPlan(options.orders.edition) }
+    for (const [name, plan] of Object.entries<TaskOptions>(plans)) {
       this.#scheduler.schedule(name, plan, (run) => this.#handle(run))
     }
+  }
+
+  /** For so long handlers throw, go on after a loss, or never return. */
+  misbehave(ms: number): void {
+    this.#misbehavesUntil = now() + ms
   }
 
   start(): Promise<void> {
@@ -52,7 +62,7 @@ export class TaskWork {
     if (run.signal.aborted) heard()
     else run.signal.addEventListener('abort', heard)
     const value = await resource.read(of, run.fence)
-    const ending = random.integer(24)
+    const ending = random.integer(now() < this.#misbehavesUntil ? 6 : 24)
     const workMs = random.pick([2, 5, 20, 100, 300, 1_500])
     const endsAt = performance.now() + workMs
     while (performance.now() < endsAt) {

@@ -1,7 +1,7 @@
 import type { Lease, TaskRun } from 'leasehold'
 import type { Journal } from '../history/journal.ts'
 import { now } from '../history/records.ts'
-import type { SkewedClock } from './skewed-clock.ts'
+import { hostWall, type SkewedClock } from './skewed-clock.ts'
 
 /** A lease, or the view that a handler has of its run. */
 type Trusted = Pick<Lease | TaskRun, 'fence' | 'remainingMs'>
@@ -16,17 +16,17 @@ export class Witness {
     this.#clock = clock
   }
 
-  granted(of: string, held: Trusted): void {
+  granted(of: string, held: Trusted, ask: number): void {
     const before = now()
     const { until, at } = this.#look(held.remainingMs, before)
-    this.#journal.write({ is: 'granted', of, fence: held.fence, until }, at)
+    this.#journal.write({ is: 'granted', of, fence: held.fence, until, ask }, at)
   }
 
   runBegun(of: string, run: TaskRun): void {
     const before = now()
     const { until, at } = this.#look(run.remainingMs, before)
     const name = { slot: run.slot.getTime(), attempt: run.attempt }
-    this.#journal.write({ is: 'granted', of, fence: run.fence, until, run: name, wall: Date.now() }, at)
+    this.#journal.write({ is: 'granted', of, fence: run.fence, until, run: name, wall: hostWall() }, at)
   }
 
   /** Looks at what is left, again. */

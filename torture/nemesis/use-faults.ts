@@ -1,0 +1,73 @@
+import { around, type PlaceFault, type Scene, servers, type StoreFault } from './scene.ts'
+
+/** What an application does to the library without meaning any harm. */
+export const useFaults: readonly PlaceFault[] = [
+  {
+    kind: 'pool-exhausted',
+    drivers: servers,
+    suits: ({ by }) => by === 'application',
+    async strike(scene, place) {
+      const ms = around(scene, 0.5, 2.5)
+      place.worker.tell({ do: 'occupy-pool', ms })
+      await scene.wait(ms)
+    },
+  },
+  {
+    kind: 'bad-callbacks',
+    async strike(scene, place) {
+      const ms = around(scene, 1, 4)
+      place.worker.tell({ do: 'misbehave', ms })
+      await scene.wait(ms)
+    },
+  },
+]
+
+/** The same, of the fleet as a whole, or once at a time. */
+export const fleetFaults: readonly StoreFault[] = [
+  {
+    kind: 'many-leases',
+    async strike(scene) {
+      const { fleet, random, massKeys, wait } = scene
+      const prefix = `${massKey(scene, 'hoard')}-`
+      // Long enough for each of them to be renewed several times.
+      const order = { do: 'hoard', id: massKeys.length, prefix, leases: 10_000, ms: 6_000 } as const
+      await Promise.race([random.pick(fleet.places).worker.done(order), wait(30_000)])
+    },
+  },
+  {
+    kind: 'crowd',
+    async strike(scene) {
+      const { fleet, wait } = scene
+      const key = massKey(scene, 'crowd')
+      const id = scene.massKeys.length
+      const waiters = Math.ceil(1_000 / fleet.places.length)
+      const done = fleet.places.map(({ worker }) => worker.done({ do: 'crowd', id, key, waiters }))
+      await Promise.race([Promise.all(done), wait(30_000)])
+    },
+  },
+  {
+    kind: 'edited-schedule',
+    async strike(scene) {
+      const { fleet, random, wait } = scene
+      const edition = Math.max(...fleet.places.map((place) => place.edition)) + 1
+      const odd = random.integer(2)
+      for (const place of fleet.places.filter(({ index }) => index % 2 === odd)) {
+        // Where another fault is at work, the new edition comes with the next worker.
+        place.edition = edition
+        if (place.busy) continue
+        place.busy = true
+        await place.worker.leave('SIGTERM')
+        fleet.replace(place)
+        place.busy = false
+      }
+      await wait(around(scene, 1, 4))
+    },
+  },
+]
+
+/** A key, or the beginning of keys, that nobody else uses. */
+function massKey({ massKeys }: Scene, what: string): string {
+  const key = `${what}-${massKeys.length}`
+  massKeys.push(key)
+  return key
+}
