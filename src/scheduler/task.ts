@@ -181,9 +181,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     }
     const { slot, decide } = plan
     const claim: Claim = { slot, after: mark, decide, gap: gapReason, reason: lateReason }
-    const { run, slot: deferred } = this.#deferral ?? { run: null, slot: mark }
-    if (run === null || !this.#runs.has(run) || deferred <= mark || decide === 'miss') return claim
+    const deferred = this.#deferral?.slot ?? mark
+    if (deferred <= mark) return claim
     if (slot > deferred) return { ...claim, slot: deferred, decide: 'miss', reason: overtakenReason }
+    if (decide === 'miss') return claim
     const { catchUp, startDeadlineMs } = this.definition
     const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
     this.#dueAt = Math.min(deadline, schedule.next(slot))
@@ -247,7 +248,16 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     const isRecorded = await run.start(this.#handler)
     if (isRecorded) this.#view.forgetRun(run.grant.fence)
     this.#runs.delete(run)
+    this.#endDeferral(run)
     this.wake()
+  }
+
+  /** The slot that waited for the run is claimed now, or has been overtaken by the next one. */
+  #endDeferral(run: Run): void {
+    if (this.#deferral?.run !== run) return
+    const { slot } = this.#deferral
+    const newest = this.definition.schedule.latest(Math.floor(this.#desk.storeTime.now()))
+    if (newest <= slot) this.#deferral = null
   }
 
   /** This node holds it: there is nothing to look after. */

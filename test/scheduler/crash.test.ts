@@ -108,6 +108,52 @@ describe('a node that dies in the middle of a run', () => {
     ])
   })
 
+  it('has a retry that ends just after the next slot has come due: the one that waited for it was overlapped', async () => {
+    const fleet = new Fleet()
+    const options = { every: '1m', onCrash: 'retry', ttl: '10s' } as const
+    const first = fleet.node()
+    first.runs('close', options, never)
+    await fleet.start(first)
+    await fleet.advance(61_000)
+    first.kill()
+    await fleet.advance(64_000)
+    // Its timers are late, so that it hears of the end of the retry before it looks for the next slot.
+    const second = fleet.node({ timersLateMs: 300 })
+    second.runs('close', options, ({ attempt }) => fleet.time.sleep(attempt > 1 ? 55_100 : 5))
+    await fleet.start(second)
+    await fleet.advanceTo('2026-01-01T00:03:30Z')
+    expect(await fleet.history('close')).toEqual([
+      '60/1 lost',
+      '60/2 succeeded',
+      '120/0 missed overlap',
+      '180/1 succeeded',
+    ])
+  })
+
+  it('has a retry after whose end the store is away: the slot that had waited for it is missed, down', async () => {
+    const fleet = new Fleet()
+    const options = { every: '1m', onCrash: 'retry', ttl: '10s' } as const
+    const first = fleet.node()
+    first.runs('close', options, never)
+    await fleet.start(first)
+    await fleet.advance(61_000)
+    first.kill()
+    await fleet.advance(64_000)
+    const second = fleet.node()
+    second.runs('close', options, ({ attempt }) => fleet.time.sleep(attempt > 1 ? 5_000 : 5))
+    await fleet.start(second)
+    await fleet.advance(1_000)
+    // For almost a minute.
+    second.link.plan('claim', 'refuse', 40)
+    await fleet.advanceTo('2026-01-01T00:03:30Z')
+    expect(await fleet.history('close')).toEqual([
+      '60/1 lost',
+      '60/2 succeeded',
+      '120/0 missed down',
+      '180/1 succeeded',
+    ])
+  })
+
   it('is retried no more than maxAttempts times, and recorded as lost then', async () => {
     const fleet = new Fleet()
     const nodes = [fleet.node(), fleet.node(), fleet.node()]
