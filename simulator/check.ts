@@ -1,3 +1,4 @@
+import { exactReasons } from './checkers/exact-reasons.ts'
 import { exclusiveBelief } from './checkers/exclusive-belief.ts'
 import { fencing } from './checkers/fencing.ts'
 import { harmlessRelease } from './checkers/harmless-release.ts'
@@ -7,7 +8,7 @@ import { noLeak } from './checkers/no-leak.ts'
 import { noOutage } from './checkers/no-outage.ts'
 import { noSilentMiss } from './checkers/no-silent-miss.ts'
 import { oncePerSlot } from './checkers/once-per-slot.ts'
-import type { Violation } from './checkers/violation.ts'
+import type { PromiseName, Violation } from './checkers/violation.ts'
 import type { Entry } from './history.ts'
 import type { Plan } from './plan.ts'
 
@@ -15,10 +16,30 @@ export interface Verdict {
   readonly violations: readonly Violation[]
   /** For how long two believed where a named exception explains it. */
   readonly overlapMs: number
+  /** How often each promise was broken where a named exception explains it. */
+  readonly excused: Excused
 }
+
+export type Excused = Readonly<Partial<Record<PromiseName, number>>>
 
 /** Holds a history against every promise. */
 export function check(plan: Plan, history: readonly Entry[]): Verdict {
+  const { violations, overlapMs } = applyCheckers(plan, history)
+  const isPlain = history.every(({ kind }) => kind !== 'exception')
+  return { violations, overlapMs, excused: isPlain ? {} : excusedIn(plan, history, violations) }
+}
+
+/** What would be broken as well if the named exceptions in this history counted for nothing. */
+function excusedIn(plan: Plan, history: readonly Entry[], violations: readonly Violation[]): Excused {
+  const blind = history.filter(({ kind }) => kind !== 'exception')
+  const excused: Partial<Record<PromiseName, number>> = {}
+  for (const { promise } of applyCheckers(plan, blind).violations)
+    excused[promise] = (excused[promise] ?? 0) + 1
+  for (const { promise } of violations) excused[promise] = (excused[promise] ?? 0) - 1
+  return excused
+}
+
+function applyCheckers(plan: Plan, history: readonly Entry[]): Pick<Verdict, 'violations' | 'overlapMs'> {
   const { violations, overlapMs } = exclusiveBelief(history)
   const policies = new Map(plan.tasks.map(({ name, onCrash }) => [name, onCrash]))
   return {
@@ -29,6 +50,7 @@ export function check(plan: Plan, history: readonly Entry[]): Verdict {
       ...noOutage(history),
       ...oncePerSlot(history, policies),
       ...noSilentMiss(history),
+      ...exactReasons(history, plan),
       ...honestAnswers(history),
       ...harmlessRelease(history),
       ...noLeak(history),

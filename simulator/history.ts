@@ -53,6 +53,7 @@ export type StoreEntry =
       readonly task: string
       readonly slot: number
       readonly after: number
+      readonly decide: 'run' | 'miss'
       readonly outcome: string
       readonly reason: string
       readonly token: string

@@ -1,10 +1,9 @@
 // Thousands of simulated fleets, each drawn from a seed, each held against every promise. Exit code 0 only if all were kept.
 import { parseSimulateArguments, type SimulateArguments, usage } from './arguments.ts'
 import { drawPlan } from './draw-plan.ts'
-import { type Meeting, meetingNames } from './faults-met.ts'
 import { traceOf } from './history.ts'
 import { runSeeds } from './seed-workers.ts'
-import { runSeed, type SeedResult, type Summary } from './series.ts'
+import { resultOf, type SeedResult, summarize, type Summary } from './series.ts'
 import { shrink } from './shrink.ts'
 import { type Trial, tryPlan } from './trial.ts'
 
@@ -12,36 +11,23 @@ const progressEvery = 2_000
 /** So many failing runs are cut down and shown. */
 const shownFailures = 3
 
-async function simulateSeeds(args: SimulateArguments): Promise<Summary> {
-  const { seeds, from, threads } = args
-  const tally = new Map<Meeting, number>()
-  const failures: SeedResult[] = []
-  let overlapMs = 0
+async function simulateSeeds({ seeds, from, threads }: SimulateArguments): Promise<Summary> {
+  const results: SeedResult[] = []
   const startedAt = performance.now()
   console.error(`Seeds ${from} to ${from + seeds - 1}`)
-  let done = 0
+  let failed = 0
   await runSeeds({ from, to: from + seeds }, threads, (result) => {
-    if (++done % progressEvery === 0) console.error(`${done} of ${seeds}, ${failures.length} failed`)
-    for (const name of result.met) tally.set(name, (tally.get(name) ?? 0) + 1)
-    overlapMs += result.overlapMs
-    if (result.violations.length > 0) failures.push(result)
+    results.push(result)
+    if (result.violations.length > 0) failed++
+    if (results.length % progressEvery === 0) console.error(`${results.length} of ${seeds}, ${failed} failed`)
   })
-  const seconds = (performance.now() - startedAt) / 1_000
-  failures.sort((one, other) => one.seed - other.seed)
-  for (const { seed, isStuck = false } of failures.slice(0, shownFailures)) {
-    if (isStuck) console.error(`Seed ${seed} does not come to an end.`)
+  const summary = summarize(results, { firstSeed: from, seconds: (performance.now() - startedAt) / 1_000 })
+  for (const seed of summary.failedSeeds.slice(0, shownFailures)) {
+    if (results.some((result) => result.seed === seed && result.isStuck === true))
+      console.error(`Seed ${seed} does not come to an end.`)
     else await showFailure(await tryPlan(drawPlan(seed)))
   }
-  const share = (name: Meeting): number => Number(((tally.get(name) ?? 0) / seeds).toFixed(4))
-  return {
-    violations: failures.reduce((sum, { violations }) => sum + violations.length, 0),
-    seeds,
-    firstSeed: from,
-    runsPerSecond: Number((seeds / seconds).toFixed(1)),
-    overlapMs: Math.round(overlapMs),
-    failedSeeds: failures.map(({ seed }) => seed),
-    met: Object.fromEntries(meetingNames.map((name) => [name, share(name)])) as Record<Meeting, number>,
-  }
+  return summary
 }
 
 /** One run with all that happened in it; if it breaks a promise, cut down as well. */
@@ -52,19 +38,7 @@ async function replay(seed: number): Promise<Summary> {
   console.error(`Seed ${seed}`)
   for (const line of traceOf(trial.history)) console.error(line)
   if (trial.violations.length > 0) await showFailure(trial)
-  const { met, overlapMs, violations } = await runSeed(seed)
-  return {
-    violations: violations.length,
-    seeds: 1,
-    firstSeed: seed,
-    runsPerSecond: Number((1 / seconds).toFixed(1)),
-    overlapMs: Math.round(overlapMs),
-    failedSeeds: violations.length > 0 ? [seed] : [],
-    met: Object.fromEntries(meetingNames.map((name) => [name, met.includes(name) ? 1 : 0])) as Record<
-      Meeting,
-      number
-    >,
-  }
+  return summarize([resultOf(trial)], { firstSeed: seed, seconds })
 }
 
 async function showFailure(trial: Trial): Promise<void> {
@@ -81,14 +55,22 @@ async function showFailure(trial: Trial): Promise<void> {
   for (const { promise, at, what } of violations) console.error(`  ${promise} at ${at}: ${what}`)
 }
 
-function describe({ violations, seeds, runsPerSecond, overlapMs, failedSeeds, met }: Summary): string {
+function describe({
+  violations,
+  seeds,
+  runsPerSecond,
+  overlapMs,
+  excused,
+  failedSeeds,
+  met,
+}: Summary): string {
   const shares = Object.entries(met).map(
     ([name, share]) => `  ${name.padEnd(20)}${(100 * share).toFixed(1)} %`,
   )
   return [
     `${seeds} runs, ${runsPerSecond} a second: ${violations} violations.`,
     ...(failedSeeds.length > 0 ? [`Failed: ${failedSeeds.join(', ')}`] : []),
-    `Named exceptions let two believe for ${overlapMs} ms in all.`,
+    `Named exceptions let two believe for ${overlapMs} ms in all. Broken because of them: ${JSON.stringify(excused)}`,
     'Of all runs, so many met:',
     ...shares,
   ].join('\n')

@@ -97,7 +97,7 @@ function observedTasks(tasks: TaskDriver, by: string, observer: Observer): TaskD
     claim: async (requests, call) => {
       const before = requests.map(({ task }) => table.tasks.get(task)?.run ?? null)
       const answers = await tasks.claim(requests, call)
-      for (const [index, { task, slot, after, token, ttlMs }] of requests.entries()) {
+      for (const [index, { task, slot, after, token, ttlMs, decide }] of requests.entries()) {
         const answer = answers[index]
         if (answer === undefined || !('mark' in answer)) continue
         const { outcome, mark } = answer
@@ -108,6 +108,7 @@ function observedTasks(tasks: TaskDriver, by: string, observer: Observer): TaskD
           task,
           slot: isGrant ? answer.slot : slot,
           after,
+          decide,
           outcome,
           reason: 'reason' in answer ? answer.reason : '',
           token,

@@ -42,6 +42,7 @@ async function runRest(stuck: number, to: number, onResult: (result: SeedResult)
     seed: stuck,
     violations: [{ promise: 'G9', at: 0, what }],
     overlapMs: 0,
+    excused: {},
     met: [],
     isStuck: true,
   })

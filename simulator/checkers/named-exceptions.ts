@@ -23,6 +23,11 @@ export function couldGoBack(history: readonly Entry[], to: number): boolean {
   return hasLostData && wasClockSetBack(history, to)
 }
 
+/** Before this entry somebody set the store's clock. */
+export function wasClockStepped(history: readonly Entry[], to: number): boolean {
+  return history.slice(0, to).some((entry) => entry.kind === 'exception' && entry.what === 'step-store-clock')
+}
+
 export function wasClockSetBack(history: readonly Entry[], to: number): boolean {
   return history
     .slice(0, to)

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { ClaimAnswer, ClaimRequest } from 'leasehold/driver'
 import type { PromiseName } from '../../simulator/checkers/violation.ts'
 import { drawPlan } from '../../simulator/draw-plan.ts'
 import { shrink } from '../../simulator/shrink.ts'
@@ -76,6 +77,52 @@ describe('a bug of the core turns a checker red:', () => {
     expect(await firstThatBreaks(promise, await withCoreBug(name))).not.toBeNull()
   })
 })
+
+describe('a reason that is not the true one turns a checker red:', () => {
+  it.each(['late', 'paused', 'overlap'])('%s', async (reason) => {
+    const system = withClaims((claim) => ({ ...claim, decide: 'miss', reason }))
+    const broken = await violationsOf('G6', system)
+    expect(broken.filter((what) => what.endsWith(`is skipped: ${reason}, which is not so.`))).not.toEqual([])
+  })
+
+  it('down', async () => {
+    // Until the next one comes due, and so for ever.
+    const broken = await violationsOf(
+      'G6',
+      withClaims(() => 'busy'),
+    )
+    expect(broken.filter((what) => /is missed: down, and n\d\.\d was there/.test(what))).not.toEqual([])
+  })
+})
+
+/** A store that does something else with the claims of every third slot. */
+function withClaims(change: (claim: ClaimRequest) => ClaimRequest | 'busy'): SystemUnderTrial {
+  const isThird = ({ slot, task }: ClaimRequest): boolean => task === 'tick' && (slot / 500) % 3 === 0
+  return {
+    plant: ({ tasks }) => ({
+      tasks: {
+        claim: async (requests, call) => {
+          const changed = requests.map((claim) => (isThird(claim) ? change(claim) : claim))
+          const sent = changed.filter((claim) => claim !== 'busy')
+          const answers = [...(await tasks.claim(sent, call))]
+          return changed.map((claim) =>
+            claim === 'busy' ? { outcome: 'busy' } : (answers.shift() as ClaimAnswer),
+          )
+        },
+      },
+    }),
+  }
+}
+
+/** What some runs show to be broken of a promise. */
+async function violationsOf(promise: PromiseName, system: SystemUnderTrial): Promise<string[]> {
+  const found: string[] = []
+  for (let seed = 1; seed <= 20; seed++) {
+    const { violations } = await tryPlan(drawPlan(seed), system)
+    found.push(...violations.filter((one) => one.promise === promise).map(({ what }) => what))
+  }
+  return found
+}
 
 it('a failing run is cut down to what it takes', async () => {
   const system = withStoreBug('grant-while-held')

@@ -1,0 +1,119 @@
+import { attendances, attended, tellingTime } from '../attendance.ts'
+import type { Entry } from '../history.ts'
+import type { NodePlan, Plan, TaskPlan } from '../plan.ts'
+import { wasClockStepped } from './named-exceptions.ts'
+import type { EntryOf, Violation } from './violation.ts'
+
+/**
+ * G6: the reason that the store has for a slot is the true one. `down`: no process that had the schedule was there all the
+ * time, was well, and reached the store; `late`: the start deadline was past; `paused`: an operator had paused the task;
+ * `overlap`: another run had not ended, or not before the next slot came due.
+ */
+export function exactReasons(history: readonly Entry[], { tasks, nodes }: Plan): readonly Violation[] {
+  return tasks.flatMap((task) => [...falseDowntimes(history, task), ...falseSkips(history, task, nodes)])
+}
+
+/** Slots that were passed over although somebody could have decided them until the next one came due. */
+function falseDowntimes(history: readonly Entry[], task: TaskPlan): Violation[] {
+  const violations: Violation[] = []
+  const fleet = attendances(history, task.name)
+  for (const [index, claim] of deciding(history, task.name)) {
+    const { at, by, after, slot, storeNow } = claim
+    // The moments of the past cannot be told from a clock that was stepped since.
+    if (wasClockStepped(history, index)) continue
+    const isEdited = fleet.find((one) => one.by === by)?.isEdited === true
+    const everyMs = isEdited ? task.editedEveryMs : task.everyMs
+    for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
+      const from = due - storeNow + at
+      const idle = fleet.find((one) => one.isEdited === isEdited && attended(one, from, from + everyMs))
+      if (idle === undefined) continue
+      const what = `${task.name} ${due} is missed: down, and ${idle.by} was there.`
+      violations.push({ promise: 'G6', at, what })
+    }
+  }
+  return violations
+}
+
+/** Slots that were decided without a run, for a reason that did not apply. */
+function falseSkips(history: readonly Entry[], task: TaskPlan, nodes: readonly NodePlan[]): Violation[] {
+  const violations: Violation[] = []
+  for (const [index, claim] of deciding(history, task.name)) {
+    const { at, slot, reason } = claim
+    const isTrue =
+      reason === 'paused'
+        ? isPaused(history, task.name, index)
+        : reason === 'late'
+          ? isLate(history, index, task, nodes)
+          : reason !== 'overlap' || isOverlapped(history, claim, index)
+    if (isTrue) continue
+    violations.push({
+      promise: 'G6',
+      at,
+      what: `${task.name} ${slot} is skipped: ${reason}, which is not so.`,
+    })
+  }
+  return violations
+}
+
+/** The claims that moved the mark, and where they stand. */
+function* deciding(history: readonly Entry[], task: string): Iterable<[number, EntryOf<'claim'>]> {
+  const granted = new Set<string>()
+  for (const [index, entry] of history.entries()) {
+    if (entry.kind !== 'claim' || entry.task !== task) continue
+    const isGranted = entry.outcome === 'granted' && !granted.has(entry.token)
+    if (isGranted) granted.add(entry.token)
+    if (isGranted || entry.outcome === 'skipped') yield [index, entry]
+  }
+}
+
+/**
+ * The start deadline is past by the store's clock as the node can know it: from its last answer on, by a clock that may
+ * run fast.
+ */
+function isLate(
+  history: readonly Entry[],
+  index: number,
+  { catchUp, startDeadlineMs }: TaskPlan,
+  nodes: readonly NodePlan[],
+): boolean {
+  const { at, by, slot, storeNow } = history[index] as EntryOf<'claim'>
+  const { rate = 1 } = nodes.find(({ name }) => by.startsWith(`${name}.`)) ?? {}
+  const told = lastAnswerBefore(history, index, by)
+  const inaccuracyMs = Math.max(0, rate - 1) * (at - told.at) + told.tookMs / 2
+  return catchUp === 'none' && storeNow - slot > startDeadlineMs - inaccuracyMs
+}
+
+/** The last answer that reached a process with the store's time. */
+function lastAnswerBefore(history: readonly Entry[], to: number, by: string): { at: number; tookMs: number } {
+  const calls = new Map<number, EntryOf<'call'>>()
+  let last = { at: 0, tookMs: 0 }
+  for (const entry of history.slice(0, to)) {
+    if (entry.kind === 'call' && entry.by === by) calls.set(entry.number, entry)
+    if (entry.kind !== 'answer' || entry.by !== by) continue
+    const { verb = '', at: askedAt = 0 } = calls.get(entry.number) ?? {}
+    if (tellingTime.has(verb)) last = { at: entry.at, tookMs: entry.at - askedAt }
+  }
+  return last
+}
+
+function isPaused(history: readonly Entry[], task: string, to: number): boolean {
+  const last = history.slice(0, to).findLast((entry) => {
+    const { detail = '' } = entry.kind === 'controls' ? entry : {}
+    return detail === `pause ${task}` || detail === `resume ${task}`
+  })
+  return last?.kind === 'controls' && last.detail === `pause ${task}`
+}
+
+/** A run was under way: when the slot was decided, or since it was due where it waited for that run to end. */
+function isOverlapped(history: readonly Entry[], claim: EntryOf<'claim'>, to: number): boolean {
+  const { task, slot, storeNow, at, decide } = claim
+  const since = decide === 'run' ? Infinity : at - (storeNow - slot)
+  const open = new Set<number>()
+  for (const entry of history.slice(0, to)) {
+    if (!('task' in entry) || entry.task !== task) continue
+    if (entry.kind === 'claim' && entry.fence > 0) open.add(entry.fence)
+    const hasEnded = entry.kind === 'completion' && entry.answer === 'completed' && entry.at < since
+    if (hasEnded) open.delete(entry.fence)
+  }
+  return open.size > 0
+}
