@@ -8,6 +8,7 @@ import { unprivilegedUser } from './unprivileged-user.mjs'
 
 /**
  * @typedef {object} PostgresOptions
+ * @property {Record<string, string>} [environment] of its process, on top of our own
  * @property {Record<string, string>} [config] settings as in postgresql.conf, e.g. `{ max_connections: '20' }`. Durability is the default one.
  * @property {number} [replicaOf] the port through which another of these servers is copied and followed, as a hot standby
  */
@@ -31,6 +32,7 @@ export async function startPostgres(options = {}) {
     ...options.config,
   }
   const server = new Server({
+    environment: options.environment,
     name: 'PostgreSQL',
     owner,
     stopSignal: 'SIGINT',

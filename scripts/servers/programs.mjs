@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** @typedef {'redis-server' | 'postgres' | 'pgbouncer'} ProgramName */
+/** @typedef {'redis-server' | 'postgres' | 'pgbouncer' | 'gcc'} ProgramName */
 
 /** A server program is not there and could not be installed. `code` is 'LEASEHOLD_PROGRAM_MISSING'. */
 export class ProgramMissingError extends Error {
@@ -20,7 +20,12 @@ export class ProgramMissingError extends Error {
 }
 
 /** @type {Record<ProgramName, string>} */
-const packages = { 'redis-server': 'redis-server', postgres: 'postgresql', pgbouncer: 'pgbouncer' }
+const packages = {
+  'redis-server': 'redis-server',
+  postgres: 'postgresql',
+  pgbouncer: 'pgbouncer',
+  gcc: 'build-essential',
+}
 
 /**
  * The folder that holds `program`, installing it first when we are root on Debian or Ubuntu.

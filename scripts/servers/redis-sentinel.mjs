@@ -26,8 +26,9 @@ export async function startSentinel({ name, port: watched, quorum, downAfterMs }
       const settings = [
         `sentinel monitor ${name} 127.0.0.1 ${watched} ${quorum}`,
         `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
-        // Also how long it tolerates a replica that follows its primary by another address.
-        `sentinel failover-timeout ${name} 600000`,
+        // How long it tolerates a replica that follows its primary by another address; and after a vote without a
+        // winner it waits for twice as long.
+        `sentinel failover-timeout ${name} 15000`,
       ]
       writeFileSync(join(folder, 'sentinel.conf'), `${settings.join('\n')}\n`)
     },

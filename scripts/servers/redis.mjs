@@ -5,6 +5,7 @@ import { Server } from './server.mjs'
 
 /**
  * @typedef {object} RedisOptions
+ * @property {Record<string, string>} [environment] of its process, on top of our own
  * @property {Record<string, string>} [config] settings as in redis.conf, e.g. `{ appendonly: 'yes' }`. By default nothing is persisted: a restart comes back empty.
  */
 
@@ -18,6 +19,7 @@ export async function startRedis(options = {}) {
   const settings = { save: '', appendonly: 'no', ...options.config }
   const password = options.config?.['requirepass']
   const server = new Server({
+    environment: options.environment,
     name: 'redis-server',
     stopSignal: 'SIGTERM',
     command: (folder, port) => [

@@ -13,6 +13,7 @@ import { freePort } from './free-port.mjs'
  * @typedef {object} ServerKind
  * @property {string} name
  * @property {{ uid: number, gid: number } | undefined} [owner] whom it runs as, when not as ourselves
+ * @property {Record<string, string> | undefined} [environment] on top of our own
  * @property {NodeJS.Signals} stopSignal ends it in good order without waiting for its clients
  * @property {(folder: string) => Promise<void>} [prepare] called once, on the empty data folder
  * @property {(folder: string, port: number) => [program: string, ...args: string[]]} command
@@ -176,7 +177,8 @@ export class Server {
     const [program = '', ...args] = command
     const log = openSync(join(this.#folder, 'log'), 'a')
     try {
-      const child = spawn(program, args, { cwd: this.#folder, stdio: ['ignore', log, log] })
+      const env = { ...process.env, ...this.#kind.environment }
+      const child = spawn(program, args, { cwd: this.#folder, stdio: ['ignore', log, log], env })
       child.unref()
       return child
     } finally {

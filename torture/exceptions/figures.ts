@@ -14,7 +14,8 @@ export interface Figures {
   readonly grantsWithheld: number
   readonly switchedAfterMs: Spread
   /** Two holders of one key or task at a time, by the named exception. */
-  readonly overlaps: number
+  readonly leaseOverlaps: number
+  readonly runOverlaps: number
   readonly strikesWithOverlap: number
   readonly overlapMs: Spread & { readonly total: number }
   /** How the first of two holders ended: told by the store, by its deadline, or by letting go unawares. */
@@ -23,8 +24,9 @@ export interface Figures {
   readonly lowestMarginMs: number | null
   readonly grants: number
   readonly runs: number
-  /** Grants of a key whose fence was not greater than one before. */
+  /** Grants whose fence was not greater than that of a grant which its holder had seen before, and by how much at most. */
   readonly fencesNotRising: number
+  readonly fencesFellByMs: number
   /** Attempts at a slot that were begun twice, and runs that the store knows nothing of. */
   readonly slotsBegunTwice: number
   readonly runsForgotten: number
@@ -39,8 +41,13 @@ interface Spread {
   readonly max: number
 }
 
-/** What a strike may do; everything else is a violation whenever it happens. */
-const excusable = new Set(['once-per-slot', 'records-agree'])
+/** What such a strike may do to whatever it hits; everything else is a violation whenever it happens. */
+function mayDo({ steppedMs, splitMs }: Struck): readonly string[] {
+  // A slot that is due by a clock that is ahead; and what a clock that was ahead has decided comes late by another.
+  if (steppedMs !== 0) return steppedMs > 0 ? ['no-slot-early'] : []
+  // Two stores give out fences by clocks of their own; which of two was first is a matter of who looks.
+  return splitMs > 0 ? ['once-per-slot', 'records-agree', 'fence-order'] : ['once-per-slot', 'records-agree']
+}
 
 export function figuresOf({ evidence, strikes }: Measured): Figures {
   const { history } = evidence
@@ -57,7 +64,8 @@ export function figuresOf({ evidence, strikes }: Measured): Figures {
       strikes.some((strike) => from >= strike.from && from < strike.from + strike.withheldMs),
     ).length,
     switchedAfterMs: spread(strikes.map(({ switchedAfterMs }) => switchedAfterMs)),
-    overlaps: both.length,
+    leaseOverlaps: both.filter(({ first }) => first.run === null).length,
+    runOverlaps: both.filter(({ first }) => first.run !== null).length,
     strikesWithOverlap: strikes.filter((strike) =>
       both.some(({ from }) => from >= strike.from && from <= strike.to),
     ).length,
@@ -71,6 +79,7 @@ export function figuresOf({ evidence, strikes }: Measured): Figures {
     grants: history.holds.filter(({ run }) => run === null).length,
     runs: history.holds.filter(({ run }) => run !== null).length,
     fencesNotRising: count('fence-order'),
+    fencesFellByMs: deepestFall(history),
     slotsBegunTwice: count('once-per-slot'),
     runsForgotten: count('records-agree'),
     refusedWrites: history.all('resource').filter(({ verb, accepted }) => verb === 'write' && !accepted)
@@ -83,7 +92,7 @@ export function figuresOf({ evidence, strikes }: Measured): Figures {
 /** What no named exception explains, and overlaps that outlasted what they may. */
 export function violationsOf({ evidence, strikes }: Measured): readonly Violation[] {
   const unexplained = judged(evidence).filter(
-    ({ checker, at }) => !excusable.has(checker) || !strikes.some((strike) => covers(strike, at)),
+    ({ checker, at }) => !strikes.some((strike) => covers(strike, at) && mayDo(strike).includes(checker)),
   )
   const tooLong = overlaps(evidence)
     .filter(({ from, ms }) => {
@@ -117,6 +126,19 @@ function judged(evidence: Evidence): readonly Violation[] {
 
 function covers({ from, to }: Struck, at: number): boolean {
   return at >= from - 1_000 && at <= to
+}
+
+/** In milliseconds of the clock that is in a fence. */
+function deepestFall({ byName }: History): number {
+  let deepest = 0
+  for (const holds of byName.values()) {
+    let highest = 0
+    for (const hold of holds.filter((each) => beliefEnd(each) > each.from)) {
+      deepest = Math.max(deepest, (highest - hold.fence) / 1_000)
+      highest = Math.max(highest, hold.fence)
+    }
+  }
+  return Math.round(deepest * 10) / 10
 }
 
 function lowestMargin({ history }: Evidence, both: readonly Overlap[]): number | null {

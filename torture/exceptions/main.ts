@@ -9,16 +9,19 @@ import { figuresOf, violationsOf } from './figures.ts'
 import { measure } from './measure.ts'
 import { startPostgresPair } from './postgres-pair.ts'
 import { startRedisPair } from './redis-pair.ts'
+import { startSteppedServer } from './stepped-server.ts'
 import type { Upheaval } from './upheaval.ts'
 
 const stores = ['redis', 'postgres'] as const
-const whats = ['failover', 'split'] as const
+const whats = ['failover', 'split', 'clock'] as const
 
 const usage = `npm run exceptions -- [--store <name>] [--what <name>] [--replicated] [--times <n>] [--seed <n>] [--json]
 
   --store       ${stores.join(', ')}; default redis
   --what        failover: the primary dies and its replica takes over without its last writes;
-                split: the primary goes on answering half of its clients beside the new one. Default failover
+                split: the primary goes on answering half of its clients beside the new one;
+                clock: the server's clock is set wrong, and right again some seconds later. Default failover
+  --step        for clock: how far it is set forward or back, in seconds, as in --step=-60; default 60
   --replicated  redis: min-replicas-to-write 1; postgres: synchronous_commit remote_apply with synchronous_standby_names
   --times       how often, 1 to 10000; default 30
   --seed        of what the workers choose and for how long it lasts; default a new one
@@ -28,6 +31,7 @@ interface Arguments {
   readonly store: (typeof stores)[number]
   readonly what: (typeof whats)[number]
   readonly replicated: boolean
+  readonly step: number
   readonly times: number
   readonly seed: number
   readonly json: boolean
@@ -45,7 +49,8 @@ async function run(): Promise<void> {
   const { json, ...asked } = args
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-exceptions-'))
   const upheaval = await start(args)
-  const measured = await measure(upheaval, { kind: 'failover', times: args.times, seed: args.seed, folder })
+  const kind = args.what === 'clock' ? 'server-clock' : 'failover'
+  const measured = await measure(upheaval, { kind, times: args.times, seed: args.seed, folder })
   await upheaval.close()
   const violations = violationsOf(measured)
   for (const { checker, what, at } of violations.slice(0, 30))
@@ -57,7 +62,8 @@ async function run(): Promise<void> {
   process.stdout.write(`${text}\n`, () => process.exit(violations.length === 0 ? 0 : 1))
 }
 
-function start({ store, what, replicated }: Arguments): Promise<Upheaval> {
+function start({ store, what, replicated, step }: Arguments): Promise<Upheaval> {
+  if (what === 'clock') return startSteppedServer(6, { store, stepMs: step * 1_000 })
   const splits = what === 'split'
   return store === 'redis'
     ? startRedisPair(6, { splits, minReplicas: replicated })
@@ -71,6 +77,7 @@ function parse(args: readonly string[]): Arguments {
     options: {
       store: { type: 'string', default: 'redis' },
       what: { type: 'string', default: 'failover' },
+      step: { type: 'string', default: '60' },
       replicated: { type: 'boolean', default: false },
       times: { type: 'string', default: '30' },
       seed: { type: 'string' },
@@ -90,6 +97,7 @@ function parse(args: readonly string[]): Arguments {
     store,
     what,
     replicated: values.replicated,
+    step: integer('step', values.step, -86_400, 86_400),
     times: integer('times', values.times, 1, 10_000),
     seed: integer('seed', values.seed ?? String(Math.floor(Math.random() * 1_000_000)), 0, 2 ** 31 - 1),
     json: values.json,

@@ -11,7 +11,7 @@ import { editedTask, taskPlans } from '../task-plans.ts'
 import type { Strike, Upheaval } from './upheaval.ts'
 
 /** Long enough for a failover to end while leases of before it are still trusted. */
-export const ttlMs = 5_000
+const ttlMs = 5_000
 const namespace = 'exceptions'
 const requestTimeoutMs = 500
 const hotKeys = Array.from({ length: 8 }, (_, index) => `hot-${index}`)
@@ -63,7 +63,7 @@ export async function measure(
         journal.write({ is: 'fault', kind, phase: 'begin', exception: { kind, of: null } })
       const strike = await upheaval.strike({ random, except, wait: sleep })
       journal.write({ is: 'fault', kind, phase: 'end' })
-      await upheaval.repair()
+      await upheaval.repair(operator, ttlMs)
       await sleep(ttlMs / 2 + random.integer(1_000))
       strikes.push({ ...strike, from, to: now() })
       console.error(`${time}/${times}: ${JSON.stringify(strike)}`)

@@ -1,3 +1,4 @@
+import type { LockService } from 'leasehold'
 import type { SeededRandom } from 'leasehold/testing'
 import type { ClientName } from '../../test/programs/open-locks.ts'
 
@@ -36,6 +37,6 @@ export interface Upheaval {
   readonly ways: readonly Way[]
   strike(stage: Stage): Promise<Strike>
   /** Brings the store back into the state in which it can be struck again. */
-  repair(): Promise<void>
+  repair(operator: LockService, ttlMs: number): Promise<void>
   close(): Promise<void>
 }

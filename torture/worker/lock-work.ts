@@ -164,6 +164,8 @@ export class LockWork {
     const pieces = 1 + Math.floor(workMs / 200)
     for (let piece = 0; piece < pieces; piece++) {
       await sleep(workMs / pieces)
+      // Or a process whose ttl is long would outlive its work, and look as if something had leaked.
+      if (this.#stop.signal.aborted) return
       witness.looked(of, lease)
       if (!ignoresLoss && (!lease.isHeld() || lease.signal.aborted)) return
     }
