@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util'
 import { nemesisNames } from './nemesis/nemesis.ts'
 import { plantNames } from './worker/planted-bugs.ts'
 
-const drivers = ['redis', 'sqlite', 'postgres'] as const
+/** `pgbouncer` is PostgreSQL behind one in transaction mode. */
+const drivers = ['redis', 'sqlite', 'postgres', 'pgbouncer'] as const
 export type DriverName = (typeof drivers)[number]
 
 export interface TortureArguments {

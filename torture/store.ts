@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startPgbouncer } from '../scripts/servers/pgbouncer.mjs'
 import { startPostgres } from '../scripts/servers/postgres.mjs'
 import { startRedis } from '../scripts/servers/redis.mjs'
 import type { Server } from '../scripts/servers/server.mjs'
@@ -10,7 +11,7 @@ import type { DriverName } from './arguments.ts'
 
 /** A store of this run's own, and a way to it for each place. */
 export interface Store {
-  readonly driver: DriverName
+  readonly driver: Exclude<DriverName, 'pgbouncer'>
   readonly server: Server | null
   /** For `connect`, past all proxies. */
   readonly url: string
@@ -25,9 +26,15 @@ export async function startStore(driver: DriverName, places: number): Promise<St
     driver === 'redis'
       ? await startRedis({ config: { appendonly: 'yes', appendfsync: 'always' } })
       : await startPostgres({ config: { max_connections: '250' } })
-  const proxies = await Promise.all(Array.from({ length: places }, () => startFaultProxy(server.url)))
+  // It asks a server that refused it again after 15 s by default, in which nothing can be had.
+  const pooler =
+    driver === 'pgbouncer'
+      ? await startPgbouncer(server.url, { config: { server_login_retry: '1', default_pool_size: '10' } })
+      : null
+  const target = pooler?.url ?? server.url
+  const proxies = await Promise.all(Array.from({ length: places }, () => startFaultProxy(target)))
   return {
-    driver,
+    driver: driver === 'redis' ? 'redis' : 'postgres',
     server,
     url: server.url,
     clients:
@@ -47,6 +54,7 @@ export async function startStore(driver: DriverName, places: number): Promise<St
     links: proxies.map((proxy) => ({ url: proxy.url, proxy })),
     async close() {
       await Promise.all(proxies.map((proxy) => proxy.close()))
+      await pooler?.close()
       await server.close()
     },
   }

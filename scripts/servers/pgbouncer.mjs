@@ -6,12 +6,18 @@ import { Server } from './server.mjs'
 import { unprivilegedUser } from './unprivileged-user.mjs'
 
 /**
+ * @typedef {object} PgbouncerOptions
+ * @property {Record<string, string>} [config] settings as in pgbouncer.ini, e.g. `{ default_pool_size: '20' }`
+ */
+
+/**
  * Starts a pgbouncer in front of a PostgreSQL server, for all of its databases, that shares three connections to each
  * out by transaction.
  * @param {string} postgresUrl
+ * @param {PgbouncerOptions} [options]
  * @returns {Promise<Server>}
  */
-export async function startPgbouncer(postgresUrl) {
+export async function startPgbouncer(postgresUrl, { config } = {}) {
   const program = join(programFolder('pgbouncer'), 'pgbouncer')
   const upstream = new URL(postgresUrl)
   const server = new Server({
@@ -21,7 +27,24 @@ export async function startPgbouncer(postgresUrl) {
     stopSignal: 'SIGINT',
     command: (folder, port) => {
       writeFileSync(join(folder, 'users'), '"postgres" ""\n', { mode: 0o644 })
-      writeFileSync(join(folder, 'settings'), settings(upstream, folder, port), { mode: 0o644 })
+      const settings = {
+        listen_addr: '127.0.0.1',
+        listen_port: String(port),
+        unix_socket_dir: '',
+        auth_type: 'trust',
+        auth_file: join(folder, 'users'),
+        pool_mode: 'transaction',
+        default_pool_size: '3',
+        max_client_conn: '200',
+        ...config,
+      }
+      const lines = [
+        '[databases]',
+        `* = host=${upstream.hostname} port=${upstream.port}`,
+        '[pgbouncer]',
+        ...Object.entries(settings).map(([name, value]) => `${name} = ${value}`),
+      ]
+      writeFileSync(join(folder, 'settings'), `${lines.join('\n')}\n`, { mode: 0o644 })
       return [program, join(folder, 'settings')]
     },
     probe: async (_folder, port) => {
@@ -31,24 +54,4 @@ export async function startPgbouncer(postgresUrl) {
   })
   await server.start()
   return server
-}
-
-/**
- * @param {URL} upstream
- * @param {string} folder
- * @param {number} port
- */
-function settings({ hostname, port: upstreamPort }, folder, port) {
-  return `[databases]
-* = host=${hostname} port=${upstreamPort}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = trust
-auth_file = ${join(folder, 'users')}
-pool_mode = transaction
-default_pool_size = 3
-max_client_conn = 100
-`
 }
