@@ -62,6 +62,8 @@ export interface LeaseholdEvents {
     readonly slot: number
     readonly outcome: string
     readonly reason?: string | undefined
+    /** With reason `lock`: who holds it, as text. */
+    readonly error?: unknown
   }
   'leasehold:run-start': RunEvent & { readonly takeover: boolean; readonly latenessMs: number }
   'leasehold:run-end': RunEvent & {

@@ -198,7 +198,7 @@ export interface CompleteRequest {
   readonly attempt: number
   readonly fence: number
   readonly outcome: 'succeeded' | 'failed' | 'abandoned' | 'skipped'
-  /** For `skipped`: why, after all (`lock`). */
+  /** For `skipped` and `abandoned`: why (`lock`, `timeout`, …). */
   readonly reason: string | null
   /** The error's text, at most 4,000 bytes. */
   readonly error: string | null
@@ -271,8 +271,8 @@ export interface RunRecord {
   readonly attempt: number
   readonly state: RunState
   /**
-   * Why it did not run: `overlap`, `lock`, `paused`, `edited`, `late`, …; `cancelled` for a run that was lost after it was
-   * asked to stop; null for any other run.
+   * Why it did not run: `overlap`, `lock`, `paused`, `edited`, `late`, …; for an abandoned run why it was asked to stop;
+   * `cancelled` for one that was lost after it was asked to; null for any other run.
    */
   readonly reason: string | null
   /** The mark before this row moved it; equal to `slot` on a takeover, which moves nothing. */

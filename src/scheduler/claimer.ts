@@ -151,7 +151,7 @@ export class Claimer {
       token,
       ttlMs: lease.ttlMs,
       holder: this.#holder,
-      overlap,
+      overlap: overlap === 'skip' ? 'skip' : 'queue',
       onCrash,
       maxAttempts,
       decide,

@@ -1,6 +1,7 @@
 import type { Batcher, SendBatch } from '../core/batcher.ts'
 import { DriverFault } from '../core/errors.ts'
 import { FenceLedger } from '../core/fence-ledger.ts'
+import { contextOf, type LockService } from '../core/lock-service.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import type {
   ClaimAnswer,
@@ -21,6 +22,8 @@ import { StoreTime } from './store-time.ts'
 /** What the tasks and runs of one node share: one timer for each purpose, one batcher for each verb. */
 export interface Desk {
   readonly context: ServiceContext
+  /** For the locks that runs share with others. */
+  readonly locks: LockService
   readonly storeTime: StoreTime
   readonly agenda: Agenda
   readonly lapses: LapseWatch
@@ -38,13 +41,15 @@ export interface Verbs {
 }
 
 export interface DeskOptions {
+  readonly locks: LockService
   /** Whether the agenda keeps the process alive. */
   readonly keepAlive: boolean
   /** Clocks have jumped: the store's time is not known until the next answer. */
   readonly onClockJump: () => void
 }
 
-export function createDesk(context: ServiceContext, { keepAlive, onClockJump }: DeskOptions): Desk {
+export function createDesk({ locks, keepAlive, onClockJump }: DeskOptions): Desk {
+  const context = contextOf(locks)
   const { clock, random } = context.options
   const storeTime: StoreTime = new StoreTime(clock, () => agenda.rearm())
   const outage = new Backoff({ clock, random, shortestMs: 50, longestMs: 2_000 })
@@ -59,6 +64,7 @@ export function createDesk(context: ServiceContext, { keepAlive, onClockJump }: 
   })
   return {
     context,
+    locks,
     storeTime,
     outage,
     agenda,

@@ -15,7 +15,11 @@ export interface Draining {
 export async function drainWithin(clock: Clock, tasks: readonly Draining[], drainMs: number): Promise<void> {
   const drained = Promise.all(tasks.map((task) => task.drain()))
   if (await isDoneWithin(clock, drained, drainMs)) return
-  const order = { reason: 'the scheduler stops, and its drain limit is reached', mayRetry: true }
+  const order = {
+    kind: 'stopped',
+    reason: 'the scheduler stops, and its drain limit is reached',
+    mayRetry: true,
+  } as const
   for (const task of tasks) task.cutShort(order)
   await isDoneWithin(clock, drained, stopGraceMs)
   for (const task of tasks) task.giveUp()

@@ -77,7 +77,11 @@ export function resolveFire(name: string, options: FireOptions, defaults: TaskDe
     overlap: 'skip',
     catchUp: 'none',
     catchUpWindowMs: 0,
+    catchUpMax: 1,
     startDeadlineMs,
+    timeoutMs: null,
+    jitterMs: 0,
+    lock: null,
     lease: resolved,
     text,
   }

@@ -22,7 +22,8 @@ export class Node {
 
   constructor(context: ServiceContext, options: ResolvedTaskSchedulerOptions, logPurge: LogPurge) {
     const { clock, random } = context.options
-    this.#desk = createDesk(context, {
+    this.#desk = createDesk({
+      locks: options.locks,
       keepAlive: options.keepAlive,
       onClockJump: () => void this.#attendance.lookAgain(),
     })

@@ -1,17 +1,22 @@
-import { type Schedule } from './schedule.ts'
+import { createHash } from 'node:crypto'
+import { type Schedule, slotsBefore } from './schedule.ts'
 
 /** What is done about slots that were not claimed in time. */
 export interface SlotPolicies {
-  readonly catchUp: 'none' | 'latest'
-  /** With `latest`: how old a missed slot may be and still run. */
+  readonly catchUp: 'none' | 'latest' | 'all'
+  /** With `latest` and `all`: how old a missed slot may be and still run. */
   readonly catchUpWindowMs: number
-  /** Up to this age a slot is merely late, and runs under either policy. */
+  /** With `all`: the most slots that may be waiting; older ones are missed. */
+  readonly catchUpMax: number
+  /** Up to this age a slot is merely late, and runs under any policy. */
   readonly startDeadlineMs: number
+  /** Each slot is claimed so much later at most, by its hash. */
+  readonly jitterMs: number
 }
 
 /** What there is to do about a task's slots. */
 export type SlotPlan =
-  /** Nothing before this slot comes due; `Infinity`: nothing ever. */
+  /** Nothing before this instant; `Infinity`: nothing ever. */
   | { readonly kind: 'wait'; readonly until: number }
   /** Claim this slot: to run it, or to decide that it was missed. */
   | { readonly kind: 'claim'; readonly slot: number; readonly decide: 'run' | 'miss' }
@@ -20,22 +25,46 @@ export type SlotPlan =
 export const gapReason = 'down'
 /** Why a slot was decided as missed: found after its start deadline, with nothing to catch up. */
 export const lateReason = 'late'
-/** Why a slot that waited for a retry was decided as missed: the next one came due. */
+/** Why a slot that waited for an earlier run was decided as missed: the next one came due. */
 export const overtakenReason = 'overlap'
 
 /**
- * Only the newest due slot is ever claimed, whether one slot was missed or a thousand: the mark that the claim names
- * accounts for those before it.
+ * Which slot comes next: the newest due one, whether one slot was missed or a thousand, since the mark that the claim
+ * names accounts for those before it; with `catchUp: 'all'` the oldest one that is wanted.
  *
  * @param mark the last decided slot
  * @param now the store's time
  */
-export function planSlot(schedule: Schedule, policies: SlotPolicies, mark: number, now: number): SlotPlan {
-  const slot = schedule.latest(Math.floor(now))
-  if (slot <= mark) return { kind: 'wait', until: schedule.next(Math.max(mark, Math.floor(now))) }
-  const lateMs = now - slot
-  const isWanted =
-    lateMs <= policies.startDeadlineMs ||
-    (policies.catchUp === 'latest' && lateMs <= policies.catchUpWindowMs)
-  return { kind: 'claim', slot, decide: isWanted ? 'run' : 'miss' }
+export function planSlot(
+  schedule: Schedule,
+  policies: SlotPolicies,
+  mark: number,
+  now: number,
+  task = '',
+): SlotPlan {
+  const { jitterMs, catchUp, catchUpMax, catchUpWindowMs, startDeadlineMs } = policies
+  const delayOf = (slot: number): number => jitterOf(schedule, task, slot, jitterMs)
+  const latest = schedule.latest(Math.floor(now))
+  const isWaiting = jitterMs > 0 && latest > mark && latest + delayOf(latest) > now
+  const newest = isWaiting ? schedule.latest(latest - 1) : latest
+  if (newest <= mark) {
+    const next = isWaiting ? latest : schedule.next(Math.max(mark, Math.floor(now)))
+    return { kind: 'wait', until: next + delayOf(next) }
+  }
+  if (catchUp === 'all') {
+    const oldest = Math.max(mark, now - Math.max(catchUpWindowMs, startDeadlineMs) - 1)
+    const slot = slotsBefore(schedule, newest + 1, oldest, catchUpMax).at(-1)
+    return { kind: 'claim', slot: slot ?? newest, decide: slot === undefined ? 'miss' : 'run' }
+  }
+  const lateMs = now - newest - delayOf(newest)
+  const isWanted = lateMs <= startDeadlineMs || (catchUp === 'latest' && lateMs <= catchUpWindowMs)
+  return { kind: 'claim', slot: newest, decide: isWanted ? 'run' : 'miss' }
+}
+
+/** The same on every node: spreads tasks that are due together, never beyond their next slot. */
+function jitterOf(schedule: Schedule, task: string, slot: number, jitterMs: number): number {
+  if (jitterMs === 0 || slot === Infinity) return 0
+  const longestMs = Math.min(jitterMs, (schedule.next(slot) - slot) * 0.9)
+  const hash = createHash('sha256').update(`${task}\0${slot}`).digest()
+  return Math.floor((hash.readUInt32BE() / 2 ** 32) * longestMs)
 }

@@ -1,13 +1,16 @@
+import { runInside } from '../core/ambient.ts'
 import { publish, type LeaseholdEvents } from '../core/channels.ts'
 import type { Moment, Timer } from '../core/clock.ts'
-import { LeaseLostError, type LossReason, RunStoppedError } from '../core/errors.ts'
+import { formatDuration } from '../core/duration.ts'
+import { LeaseLostError, type LossReason, quoted, RunStoppedError } from '../core/errors.ts'
 import { Hold, type HoldOwner } from '../core/hold.ts'
+import type { Holder } from '../core/holder.ts'
 import type { CompleteRequest } from '../driver/task-driver.ts'
 import { Completion, type Recorded } from './completion.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
 import { reportError } from './report-error.ts'
-import type { TaskDefinition } from './task-options.ts'
+import type { TaskDefinition, TaskLock } from './task-options.ts'
 import type { TaskHandler, TaskRun } from './task-run.ts'
 
 /** A granted claim. */
@@ -25,6 +28,9 @@ export interface RunGrant {
 
 /** Why a run is asked to stop. */
 export interface StopOrder {
+  /** What is recorded beside `abandoned`. */
+  readonly kind: 'cancelled' | 'stopped' | 'timeout' | 'lock'
+  /** The same for people. */
   readonly reason: string
   /** Whether a run that was cut short is left to be retried, where the task wants retries. */
   readonly mayRetry: boolean
@@ -33,7 +39,7 @@ export interface StopOrder {
 /** How long a run that was asked to stop is still kept alive. */
 export const stopGraceMs = 1_000
 
-type Outcome = Pick<CompleteRequest, 'outcome' | 'error'> & { readonly cause?: unknown }
+type Outcome = Pick<CompleteRequest, 'outcome' | 'reason' | 'error'> & { readonly cause?: unknown }
 type EndOutcome = LeaseholdEvents['leasehold:run-end']['outcome']
 
 /**
@@ -56,6 +62,7 @@ export class Run {
   #abandonment: Promise<Recorded> | undefined
   #stop: StopOrder | undefined
   #graceTimer: Timer | undefined
+  #timeoutTimer: Timer | undefined
 
   /** @param onLost called once if the lease is lost while the handler runs */
   constructor(desk: Desk, task: TaskDefinition, grant: RunGrant, onLost: () => void) {
@@ -89,10 +96,9 @@ export class Run {
    * Calls the handler. Resolves when it has settled and its outcome is recorded (true), or never will be. Never rejects.
    */
   async start(handler: TaskHandler): Promise<boolean> {
-    const { attempt, latenessMs } = this.grant
-    publish('leasehold:run-start', () => ({ ...this.#event(), takeover: attempt > 1, latenessMs }))
     const outcome = await this.#execute(handler)
     this.#graceTimer?.cancel()
+    this.#timeoutTimer?.cancel()
     if (this.#abandonment !== undefined) return (await this.#abandonment) === 'completed'
     // The service is closed: nothing is sent any more, whatever became of the lease before.
     if (this.#isClosed) return false
@@ -105,7 +111,8 @@ export class Run {
     }
     const recorded = await this.#record(outcome)
     this.#hold.end()
-    this.#ended(recorded === 'completed' ? outcome.outcome : recorded, outcome.cause)
+    if (outcome.outcome === 'skipped') this.#leftOut(outcome)
+    else this.#ended(recorded === 'completed' ? outcome.outcome : recorded, outcome.cause)
     return recorded === 'completed'
   }
 
@@ -122,6 +129,7 @@ export class Run {
   giveUp(): void {
     this.#completion.giveUp()
     this.#graceTimer?.cancel()
+    this.#timeoutTimer?.cancel()
     if (this.#hasSettled) this.#hold.end()
     else this.#hold.stopRenewing()
   }
@@ -134,13 +142,50 @@ export class Run {
   }
 
   async #execute(handler: TaskHandler): Promise<Outcome> {
+    const { lock } = this.#task
     try {
-      await handler(this.#view())
-      return { outcome: 'succeeded', error: null }
+      if (lock !== null) return await this.#executeUnder(lock, handler)
+      await this.#call(handler)
+      return { outcome: 'succeeded', reason: null, error: null }
     } catch (error) {
-      const outcome = this.#stop === undefined ? 'failed' : 'abandoned'
-      return { outcome, error: errorText(error), cause: error }
+      const told = { error: errorText(error), cause: error }
+      if (this.#stop === undefined) return { outcome: 'failed', reason: null, ...told }
+      return { outcome: 'abandoned', reason: this.#stop.kind, ...told }
     }
+  }
+
+  /** The lock is taken under the task's own lease, and given back before it whatever the handler does. */
+  async #executeUnder({ key, options }: TaskLock, handler: TaskHandler): Promise<Outcome> {
+    const { locks } = this.#desk
+    const label = this.#task.name.slice(0, 200)
+    const lease = await locks.acquire(key, { ...options, label, signal: this.#hold.signal })
+    if (lease === null) {
+      const holder = (await locks.peek(key).catch(() => null))?.holder
+      return { outcome: 'skipped', reason: 'lock', error: errorText(heldBy(key, holder)) }
+    }
+    const onLost = (): void => {
+      this.stop({ kind: 'lock', reason: `it lost its lock ${quoted(key)}`, mayRetry: true })
+    }
+    lease.signal.addEventListener('abort', onLost)
+    try {
+      await runInside(lease, () => this.#call(handler))
+    } finally {
+      lease.signal.removeEventListener('abort', onLost)
+      await lease.release()
+    }
+    return { outcome: 'succeeded', reason: null, error: null }
+  }
+
+  async #call(handler: TaskHandler): Promise<void> {
+    const { attempt, latenessMs } = this.grant
+    const { timeoutMs } = this.#task
+    publish('leasehold:run-start', () => ({ ...this.#event(), takeover: attempt > 1, latenessMs }))
+    if (timeoutMs !== null) {
+      const reason = `it took longer than its timeout of ${formatDuration(timeoutMs)}`
+      const cutOff = (): void => this.stop({ kind: 'timeout', reason, mayRetry: false })
+      this.#timeoutTimer = this.#desk.context.options.clock.setTimer(timeoutMs, cutOff)
+    }
+    await handler(this.#view())
   }
 
   #lost(reason: LossReason): void {
@@ -153,16 +198,17 @@ export class Run {
       return
     }
     const why = this.#stop === undefined ? error : new RunStoppedError(this.#task.name, this.#stop.reason)
-    this.#abandonment = this.#record({ outcome: 'abandoned', error: errorText(why) })
+    const kind = this.#stop?.kind ?? 'max-lifetime'
+    this.#abandonment = this.#record({ outcome: 'abandoned', reason: kind, error: errorText(why) })
     void this.#abandonment.then((recorded) =>
       this.#ended(recorded === 'completed' ? 'abandoned' : recorded, why),
     )
   }
 
-  #record({ outcome, error }: Outcome): Promise<Recorded> {
+  #record({ outcome, reason, error }: Outcome): Promise<Recorded> {
     const { slot, attempt, fence } = this.grant
     const task = this.#task.storedName
-    return this.#completion.record({ task, slot, attempt, fence, outcome, reason: null, error })
+    return this.#completion.record({ task, slot, attempt, fence, outcome, reason, error })
   }
 
   #isLeftToRetry(mayRetry: boolean): boolean {
@@ -201,7 +247,7 @@ export class Run {
       onRenewalFailed: (_attempt, error) => reportError(context, error, name),
       onLost: (reason) => this.#lost(reason),
       onLifetimeReached: () => {},
-      onStopRequested: (reason) => this.stop({ reason, mayRetry: false }),
+      onStopRequested: (reason) => this.stop({ kind: 'cancelled', reason, mayRetry: false }),
     }
   }
 
@@ -214,9 +260,23 @@ export class Run {
     publish('leasehold:run-end', () => ({ ...this.#event(), outcome, durationMs, error }))
   }
 
+  /** Another holds its lock. */
+  #leftOut({ reason, error }: Outcome): void {
+    const { namespace, task, slot } = this.#event()
+    const told = { namespace, task, slot, outcome: 'skipped', reason: reason ?? undefined, error }
+    publish('leasehold:slot', () => told)
+  }
+
   #event(): { namespace: string; task: string; slot: number; attempt: number; fence: number } {
     const { slot, attempt, fence } = this.grant
     const { namespace } = this.#desk.context.options
     return { namespace, task: this.#task.name, slot, attempt, fence }
   }
+}
+
+function heldBy(key: string, holder: Holder | undefined): string {
+  const name = quoted(key)
+  if (holder === undefined) return `The lock ${name} was held by somebody who has given it back meanwhile.`
+  const { label, host, pid } = holder
+  return `The lock ${name} is held by ${label === undefined ? '' : `${quoted(label)}, `}host ${host}, process ${pid}.`
 }

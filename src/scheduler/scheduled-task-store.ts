@@ -66,7 +66,8 @@ export class ScheduledTaskStore {
     resolveFire('any', probe, this.#defaults)
     const { clock, random } = this.#context.options
     this.#attendance = new Attendance(clock, random)
-    this.#desk = createDesk(this.#context, {
+    this.#desk = createDesk({
+      locks,
       keepAlive: false,
       onClockJump: () => void this.#attendance.lookAgain(),
     })

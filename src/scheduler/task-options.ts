@@ -1,6 +1,7 @@
 import { type Duration, parseDuration, year } from '../core/duration.ts'
 import { InvalidOptionError, quoted } from '../core/errors.ts'
 import {
+  type AcquireOptions,
   type LeaseOptions,
   refuseUnknown,
   type ResolvedLeaseOptions,
@@ -45,21 +46,51 @@ export interface TaskPolicyOptions {
   readonly onCrash?: 'skip' | 'retry' | undefined
   /** With `onCrash: 'retry'`, how often one slot may be begun in all. Default 3, at least 2, at most 1,000. */
   readonly maxAttempts?: number | undefined
-  /** What becomes of a slot that comes due while an earlier one still runs. `'skip'`: it is skipped, and recorded so. */
-  readonly overlap?: 'skip' | undefined
+  /**
+   * What becomes of a slot that comes due while an earlier one still runs, anywhere in the fleet. `'skip'`: it is skipped,
+   * and recorded so. `'queue'`: it waits for the end; of several that came due meanwhile the newest runs, with
+   * `catchUp: 'all'` all of them. `'cancel'`: likewise, and the earlier run is asked to stop. Default `'skip'`, with
+   * `catchUp: 'all'` it is `'queue'`, the only one possible.
+   */
+  readonly overlap?: 'skip' | 'queue' | 'cancel' | undefined
   /**
    * What becomes of slots that came due while no node was there. `'latest'`: the newest of them runs, once, if it is not
-   * older than `catchUpWindow`. `'none'`: none of them. Slots that don't run are recorded as missed. Default `'latest'`.
+   * older than `catchUpWindow`. `'all'`: each that is not older runs, one after the other, the oldest first. `'none'`: none
+   * of them. Slots that don't run are recorded as missed. Default `'latest'`.
    */
-  readonly catchUp?: 'none' | 'latest' | undefined
-  /** With `catchUp: 'latest'`, how old a slot may be and still run. Default: `'24h'`, or the schedule's period if longer. */
+  readonly catchUp?: 'none' | 'latest' | 'all' | undefined
+  /** Unless `catchUp: 'none'`, how old a slot may be and still run. Default: `'24h'`, or the schedule's period if longer. */
   readonly catchUpWindow?: Duration | undefined
+  /** With `catchUp: 'all'`, the most slots that may wait to be run; older ones are missed. Default 100, 1 to 1,000. */
+  readonly catchUpMax?: number | undefined
   /**
    * How late a slot may be claimed without counting as missed. Matters with `catchUp: 'none'`: a shorter one drops slots
    * when nodes are slow, a longer one runs them late after an outage. Default 60 s; a slot never runs once the next one
    * is due.
    */
   readonly startDeadline?: Duration | undefined
+  /**
+   * How long one run may take. Then its signal aborts with a `RunStoppedError`; if its handler does not return it counts
+   * as abandoned a second later, and the task goes on. A run that was cut off is not repeated. Default: no limit but
+   * `maxLifetime`; at least 1 ms, at most 365 days.
+   */
+  readonly timeout?: Duration | undefined
+  /**
+   * Each slot is begun later by a part of this, which its name and the task's decide: tasks that are due together are
+   * spread, the same way on all nodes, and never beyond their next slot. Default 0, at most 24 h.
+   */
+  readonly jitter?: Duration | undefined
+  /**
+   * The key of a lock that a run holds as well: one that other tasks or other code of the fleet share. Taken after the
+   * slot was claimed; if another holds it, the slot is skipped (`lock`).
+   */
+  readonly lock?: string | undefined
+  /** With `lock`, how long to wait for it. Default 0: skip at once. `Infinity` waits as long as it takes. */
+  readonly lockWait?: Duration | undefined
+  /** With `lockWait`, how often to look where the store cannot wake a waiter. Default 100 ms, at least 1 ms, at most 1 h. */
+  readonly lockWaitStep?: Duration | undefined
+  /** With `lock`, its ttl; it is renewed while the handler runs. Default `'60s'`, as of a lease. */
+  readonly lockTtl?: Duration | undefined
 }
 
 /** When a task fires and under which rules. The ttl says how soon a crashed run is noticed; default 30 s. */
@@ -74,10 +105,20 @@ export interface TaskDefinition extends SlotPolicies {
   readonly schedule: Schedule
   readonly onCrash: 'skip' | 'retry'
   readonly maxAttempts: number
-  readonly overlap: 'skip'
+  readonly overlap: 'skip' | 'queue' | 'cancel'
+  /** null: no limit. */
+  readonly timeoutMs: number | null
+  /** Another key that each run has to hold. */
+  readonly lock: TaskLock | null
   readonly lease: ResolvedLeaseOptions
   /** All of it as JSON, for operators and other nodes. */
   readonly text: string
+}
+
+/** A lock that the runs of a task share with others. */
+export interface TaskLock {
+  readonly key: string
+  readonly options: Pick<AcquireOptions, 'ttl' | 'wait' | 'waitStep'>
 }
 
 /** What a scheduler's options mean for its tasks. */
@@ -98,7 +139,14 @@ const taskOptionNames = [
   'overlap',
   'catchUp',
   'catchUpWindow',
+  'catchUpMax',
   'startDeadline',
+  'timeout',
+  'jitter',
+  'lock',
+  'lockWait',
+  'lockWaitStep',
+  'lockTtl',
   ...leaseOptionNames,
 ]
 
@@ -109,23 +157,34 @@ export function resolveTask(name: string, options: TaskOptions, defaults: TaskDe
   const schedule = resolveSchedule(options, defaults.timeZone)
   const { service, lease } = defaults
   const onCrash = oneOf('onCrash', options.onCrash ?? 'skip', ['skip', 'retry'])
-  const overlap = oneOf('overlap', options.overlap ?? 'skip', ['skip'])
-  const catchUp = oneOf('catchUp', options.catchUp ?? 'latest', ['none', 'latest'])
+  const catchUp = oneOf('catchUp', options.catchUp ?? 'latest', ['none', 'latest', 'all'])
   const policies = {
     onCrash,
     maxAttempts: resolveMaxAttempts(options.maxAttempts, onCrash),
-    overlap,
+    overlap: resolveOverlap(options.overlap, catchUp),
     catchUp,
     catchUpWindowMs: resolveCatchUpWindow(options.catchUpWindow, catchUp, schedule),
+    catchUpMax: resolveCatchUpMax(options.catchUpMax, catchUp),
     startDeadlineMs: parseDuration('startDeadline', options.startDeadline ?? 60_000, { min: 0, max: year }),
+    timeoutMs:
+      options.timeout === undefined ? null : parseDuration('timeout', options.timeout, { min: 1, max: year }),
+    jitterMs: parseDuration('jitter', options.jitter ?? 0, { min: 0, max: day }),
   }
+  const lock = resolveLock(options, service)
   const resolved = resolveLeaseOptions(
     { ...service.lease, ...givenLeaseOptions(lease), ...givenLeaseOptions(options) },
     service.driver,
   )
   const shownName = storedName === name ? {} : { name: name.slice(0, 200) }
-  const text = JSON.stringify({ ...shownName, ...schedule.timing, ...policies, ttlMs: resolved.ttlMs })
-  return { name, storedName, schedule, ...policies, lease: resolved, text }
+  const shownLock = lock === null ? {} : { lock: lock.key.slice(0, 200) }
+  const text = JSON.stringify({
+    ...shownName,
+    ...schedule.timing,
+    ...policies,
+    ...shownLock,
+    ttlMs: resolved.ttlMs,
+  })
+  return { name, storedName, schedule, ...policies, lock, lease: resolved, text }
 }
 
 /** Reads the schedule back from {@link TaskDefinition.text}; null if it cannot be read. */
@@ -174,7 +233,7 @@ function resolveMaxAttempts(maxAttempts: number | undefined, onCrash: 'skip' | '
 
 function resolveCatchUpWindow(
   catchUpWindow: Duration | undefined,
-  catchUp: 'none' | 'latest',
+  catchUp: SlotPolicies['catchUp'],
   schedule: Schedule,
 ): number {
   if (catchUpWindow === undefined) {
@@ -182,9 +241,58 @@ function resolveCatchUpWindow(
     return Math.max(day, schedule.next(slot) - slot)
   }
   if (catchUp === 'none') {
-    throw new InvalidOptionError('catchUpWindow', "catchUpWindow goes with catchUp: 'latest'.")
+    throw new InvalidOptionError('catchUpWindow', "catchUpWindow goes with catchUp: 'latest' or 'all'.")
   }
   return parseDuration('catchUpWindow', catchUpWindow, { min: 0, max: Infinity })
+}
+
+function resolveOverlap(
+  overlap: TaskPolicyOptions['overlap'],
+  catchUp: SlotPolicies['catchUp'],
+): TaskDefinition['overlap'] {
+  const chosen = overlap ?? (catchUp === 'all' ? 'queue' : 'skip')
+  oneOf('overlap', chosen, ['skip', 'queue', 'cancel'])
+  if (catchUp === 'all' && chosen !== 'queue') {
+    throw new InvalidOptionError(
+      'overlap',
+      "With catchUp: 'all' overlap must be 'queue': what comes due while a missed slot is made up for is to run as well.",
+    )
+  }
+  return chosen
+}
+
+function resolveCatchUpMax(catchUpMax: number | undefined, catchUp: SlotPolicies['catchUp']): number {
+  if (catchUpMax === undefined) return 100
+  if (catchUp !== 'all') {
+    throw new InvalidOptionError('catchUpMax', "catchUpMax goes with catchUp: 'all'.")
+  }
+  if (!Number.isInteger(catchUpMax) || catchUpMax < 1 || catchUpMax > 1_000) {
+    throw new InvalidOptionError('catchUpMax', 'catchUpMax must be an integer between 1 and 1,000.')
+  }
+  return catchUpMax
+}
+
+function resolveLock(options: TaskPolicyOptions, service: ResolvedLockServiceOptions): TaskLock | null {
+  const { lock, lockWait, lockWaitStep, lockTtl } = options
+  if (lock === undefined) {
+    for (const name of ['lockWait', 'lockWaitStep', 'lockTtl'] as const) {
+      if (options[name] !== undefined) throw new InvalidOptionError(name, `${name} goes with lock.`)
+    }
+    return null
+  }
+  toStoredKey('lock', lock)
+  const ttlMs = parseDuration('lockTtl', lockTtl ?? 60_000, {
+    min: Math.max(100, service.driver.abilities.minTtlMs),
+    max: year,
+  })
+  return {
+    key: lock,
+    options: {
+      ttl: ttlMs,
+      wait: parseDuration('lockWait', lockWait ?? 0, { min: 0, max: Infinity }),
+      waitStep: parseDuration('lockWaitStep', lockWaitStep ?? 100, { min: 1, max: 3_600_000 }),
+    },
+  }
 }
 
 function oneOf<Choice extends string>(option: string, value: Choice, choices: readonly Choice[]): Choice {

@@ -10,6 +10,7 @@ import type { Draining } from './drain.ts'
 import type { LapseWatched } from './lapse-watch.ts'
 import { gapReason, lateReason, overtakenReason, planSlot } from './policies.ts'
 import { Registration } from './registration.ts'
+import { requestStop } from './request-stop.ts'
 import { reportError } from './report-error.ts'
 import { reportLoss } from './report-loss.ts'
 import { Run, type StopOrder } from './run.ts'
@@ -41,6 +42,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   #isSuperseded = false
   #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
   #deferral: Deferral | null = null
+  /** The slot that waits for the end of an earlier run (`overlap: 'queue'`), and the mark that it follows. */
+  #queued: { readonly slot: number; readonly after: number } | null = null
   #working: Promise<void> | null = null
 
   constructor(desk: Desk, definition: TaskDefinition, handler: TaskHandler) {
@@ -174,13 +177,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   /** Sets the time of the next slot, unless there is one to claim now. */
   #nextSlotClaim(mark: number, now: number): Claim | null {
     const { schedule } = this.definition
-    const plan = planSlot(schedule, this.definition, mark, now)
+    const plan = planSlot(schedule, this.definition, mark, now, this.storedName)
     if (plan.kind === 'wait') {
       this.#dueAt = plan.until
       return null
     }
     const { slot, decide } = plan
     const claim: Claim = { slot, after: mark, decide, gap: gapReason, reason: lateReason }
+    if (this.definition.overlap !== 'skip') return this.#queueClaim(claim)
     const deferred = this.#deferral?.slot ?? mark
     if (deferred <= mark) return claim
     if (slot > deferred) return { ...claim, slot: deferred, decide: 'miss', reason: overtakenReason }
@@ -189,6 +193,32 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
     this.#dueAt = Math.min(deadline, schedule.next(slot))
     return null
+  }
+
+  /** A slot that found an earlier run under way is asked for again when that has ended: then it is not too late. */
+  #queueClaim(claim: Claim): Claim | null {
+    const { running } = this.#view
+    const { slot, after, decide } = claim
+    const isQueued = this.#queued?.after === after
+    const mustWait =
+      running !== null && !running.hasLapsed && (decide === 'miss' || this.#queued?.slot === slot)
+    if (!mustWait) return isQueued ? { ...claim, decide: 'run', gap: overtakenReason } : claim
+    this.#queued = { slot, after }
+    if (this.definition.catchUp !== 'all') this.#dueAt = this.definition.schedule.next(slot)
+    return null
+  }
+
+  /** The claimed slot waits for an earlier run. */
+  #queue({ slot, after }: Claim, running: ClaimedRun): void {
+    this.#queued = { slot, after }
+    if (this.definition.overlap !== 'cancel') return
+    const reason = `its next slot, ${new Date(slot).toISOString()}, has come (overlap: 'cancel')`
+    for (const run of this.#runs.keys()) {
+      if (run.grant.fence !== running.fence) continue
+      run.stop({ kind: 'cancelled', reason, mayRetry: false })
+      return
+    }
+    void requestStop(this.#desk, this.definition, { fence: running.fence, slot, reason })
   }
 
   async #claim(claim: Claim): Promise<void> {
@@ -205,6 +235,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     if (isCleared && answer.outcome !== 'takeover') void reportLoss(this.#desk, this.definition, before)
     if (answer.outcome === 'granted' || answer.outcome === 'takeover') {
       this.#begin({ ...claimed, answer }, claim)
+    } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
+      this.#queue(claim, answer.running)
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
@@ -295,5 +327,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     }))
   }
 }
+
+type ClaimedRun = NonNullable<Claimed['answer']['running']>
 
 type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }

@@ -49,6 +49,51 @@ describe('after a downtime of the whole fleet', () => {
     ])
   })
 
+  it("each of five missed slots runs, the oldest first and one after the other, with catchUp: 'all'", async () => {
+    const fleet = new Fleet()
+    const nodes = [fleet.node(), fleet.node()]
+    const begun: string[] = []
+    for (const node of nodes) {
+      node.runs('task', { every: '10s', catchUp: 'all' }, async ({ slot }) => {
+        begun.push(`begin ${fleet.seconds(slot)}`)
+        await fleet.time.sleep(4_000)
+        begun.push(`end ${fleet.seconds(slot)}`)
+      })
+    }
+    await fleet.start(...nodes)
+    await fleet.advance(15_000)
+    for (const node of nodes) await fleet.time.until(node.tasks.stop())
+    await fleet.advance(50_000)
+    await fleet.start(...nodes)
+    await fleet.advance(43_000)
+    const slots = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    expect(begun.slice(0, 20)).toEqual(
+      slots.flatMap((slot) => [`begin ${slot}`, `end ${slot}`]).slice(0, begun.length),
+    )
+    expect(await fleet.history('task')).toEqual(slots.map((slot) => `${slot}/1 succeeded`))
+  })
+
+  it("of more than catchUpMax missed slots the newest run with catchUp: 'all', and the others are missed: down", async () => {
+    const fleet = await downFor(20_000, { every: '1s', catchUp: 'all', catchUpMax: 3 })
+    await fleet.advance(700)
+    expect(await fleet.history('task')).toEqual([
+      ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((slot) => `${slot}/1 succeeded`),
+      ...[11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27].map(
+        (slot) => `${slot}/0 missed down`,
+      ),
+      ...[28, 29, 30, 31].map((slot) => `${slot}/1 succeeded`),
+    ])
+  })
+
+  it("missed slots older than the window do not run with catchUp: 'all'", async () => {
+    const fleet = await downFor(3_600_000, { every: '10m', catchUp: 'all', catchUpWindow: '25m' })
+    await fleet.advance(100)
+    expect(await fleet.history('task')).toEqual([
+      ...[600, 1200, 1800].map((slot) => `${slot}/0 missed down`),
+      ...[2400, 3000, 3600].map((slot) => `${slot}/1 succeeded`),
+    ])
+  })
+
   it("a slot within its start deadline is late, not missed: it runs with catchUp: 'none' too", async () => {
     const fleet = await downFor(120_000, { every: '2m', catchUp: 'none' })
     await fleet.advance(1)

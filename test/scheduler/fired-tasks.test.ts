@@ -254,7 +254,7 @@ describe('stopping', () => {
     await fleet.advance(5_000)
     await stopped
     await expect(run).rejects.toThrow(/drain limit/)
-    expect(await fleet.history('job')).toEqual(['1/1 abandoned'])
+    expect(await fleet.history('job')).toEqual(['1/1 abandoned stopped'])
   })
 
   it('ends the wait for a slot that is to come', async () => {

@@ -129,7 +129,7 @@ describe('a handler that never ends', () => {
     await fleet.start(node)
     await fleet.advanceTo('2026-01-01T00:04:20Z')
     expect(await fleet.history('stuck')).toEqual([
-      '60/1 abandoned',
+      '60/1 abandoned max-lifetime',
       '120/0 skipped overlap',
       '180/1 running',
       '240/0 skipped overlap',
@@ -147,7 +147,7 @@ describe('a handler that never ends', () => {
     node.runs('stuck', options, never)
     await fleet.start(node)
     await fleet.advanceTo('2026-01-01T01:10:00Z')
-    expect(await fleet.history('stuck')).toEqual(['3600/1 lost', '3600/2 abandoned'])
+    expect(await fleet.history('stuck')).toEqual(['3600/1 lost', '3600/2 abandoned max-lifetime'])
   })
 
   it('but is aborted and ends then after all has its outcome kept as abandoned', async () => {
@@ -156,7 +156,7 @@ describe('a handler that never ends', () => {
     node.runs('slow', { every: '1h', ttl: '10s', maxLifetime: '60s' }, () => fleet.time.sleep(120_000))
     await fleet.start(node)
     await fleet.advanceTo('2026-01-01T01:10:00Z')
-    expect(await fleet.history('slow')).toEqual(['3600/1 abandoned'])
+    expect(await fleet.history('slow')).toEqual(['3600/1 abandoned max-lifetime'])
     expect(fleet.endEvents.map(({ outcome }) => outcome)).toEqual(['abandoned'])
   })
 })
@@ -200,7 +200,7 @@ describe('a run that an operator asks to stop', () => {
     expect(String(seen[0]?.[1])).toContain('ann: wrong month')
     await fleet.advance(60_000)
     // Not retried: it was not a crash.
-    expect(await fleet.history('task')).toEqual(['3600/1 abandoned'])
+    expect(await fleet.history('task')).toEqual(['3600/1 abandoned cancelled'])
   })
 
   it('and ends well all the same has succeeded', async () => {
@@ -212,7 +212,7 @@ describe('a run that an operator asks to stop', () => {
   it('and ignores it is renewed no more, and abandoned within a ttl and the grace', async () => {
     const fleet = await stopping(never)
     await fleet.advance(2_000 + 1_000 + 9_000)
-    expect(await fleet.history('task')).toEqual(['3600/1 abandoned'])
+    expect(await fleet.history('task')).toEqual(['3600/1 abandoned cancelled'])
     await fleet.advance(60_000)
     expect(fleet.ran).toEqual(['n1 3600/1'])
   })

@@ -58,7 +58,7 @@ describe('stop', () => {
     await fleet.time.until(node.tasks.stop({ drain: '10s' }))
     expect(fleet.seconds(fleet.now)).toBe(71)
     expect(reason).toBeInstanceOf(RunStoppedError)
-    expect(await fleet.history('long')).toEqual(['60/1 abandoned'])
+    expect(await fleet.history('long')).toEqual(['60/1 abandoned stopped'])
   })
 
   it("leaves a run that was cut short to be retried elsewhere with onCrash: 'retry'", async () => {
@@ -94,7 +94,7 @@ describe('stop', () => {
     expect(fleet.seconds(fleet.now)).toBe(67)
     expect(await fleet.history('stuck')).toEqual(['60/1 running'])
     await fleet.advance(11_000)
-    expect(await fleet.history('stuck')).toEqual(['60/1 abandoned'])
+    expect(await fleet.history('stuck')).toEqual(['60/1 abandoned stopped'])
     await fleet.advanceTo('2026-01-01T00:02:01Z')
     expect(fleet.ran).toEqual(['n1 60/1', 'n2 120/1'])
   })
