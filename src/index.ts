@@ -30,6 +30,7 @@ export {
   SchedulerStateError,
   StoreUnavailableError,
   StoreUnusableError,
+  UnknownTaskError,
 } from './core/errors.ts'
 export {
   type FiredRun,
@@ -41,4 +42,12 @@ export { TaskScheduler } from './scheduler/task-scheduler.ts'
 export type { HistoryOptions, StopOptions, TaskSchedulerOptions } from './scheduler/scheduler-options.ts'
 export type { CronTiming, IntervalTiming, TaskOptions, TaskPolicyOptions } from './scheduler/task-options.ts'
 export type { TaskHandler, TaskRun } from './scheduler/task-run.ts'
+export type {
+  CancelOptions,
+  CancelOutcome,
+  ControlOptions,
+  ControlOutcome,
+} from './scheduler/task-control.ts'
+export type { RunningTask, TaskStatus, TaskSummary } from './scheduler/task-status.ts'
+export type { Timing } from './scheduler/schedule.ts'
 export type { RunHistoryEntry } from './scheduler/history.ts'

@@ -33,6 +33,7 @@ export type LeaseholdErrorCode =
   | 'REENTRANT_ACQUIRE'
   | 'CLOSED'
   | 'DUPLICATE_TASK'
+  | 'UNKNOWN_TASK'
   | 'SCHEDULER_STATE'
   | 'RUN_STOPPED'
 
@@ -181,6 +182,19 @@ export class DuplicateTaskError extends LeaseholdError {
   constructor(task: string) {
     super(
       `A task named ${quoted(task)} is already registered. Task names are shared by the whole fleet: give each its own.`,
+    )
+    this.task = task
+  }
+}
+
+/** An operator named a task that the store does not know. */
+export class UnknownTaskError extends LeaseholdError {
+  readonly code = 'UNKNOWN_TASK' as const
+  readonly task: string
+
+  constructor(task: string) {
+    super(
+      `The store knows no task named ${quoted(task)} in this namespace. Check the name and the namespace; a task is known once a process that has it was started.`,
     )
     this.task = task
   }

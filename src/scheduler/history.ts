@@ -12,16 +12,19 @@ export interface RunHistoryEntry {
   readonly attempt: number
   /**
    * - `running`; `succeeded`; `failed`: the handler threw
-   * - `abandoned`: it was asked to stop, or reached its maximum lifetime, and was not done
+   * - `abandoned`: it was asked to stop, or reached its maximum lifetime, and was not done, see `reason`
    * - `lost`: its node died, or could not renew its lease
    * - `skipped`, `missed`: it did not run, see `reason`
    * - `registered`: the store got to know the task then; slots before it never were due
    */
   readonly state: RunState
   /**
-   * Why it did not run; null for a run, but `cancelled` for one that was lost after it was asked to stop. `overlap`: an earlier one still ran; `paused`; `late`: found after its start
+   * Why it did not run, or was not done; null for a run that ended by itself. `overlap`: an earlier one still ran; `paused`;
+   * `lock`: another held its lock, or it lost it; `cancelled`: an operator or a newer slot asked it to stop; `timeout`;
+   * `max-lifetime`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
-   * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit; `fence`: granted by a
+   * under a schedule that was replaced; `stopped`: granted to a node that was past its drain limit, or cut off at it; `unanswered`: granted by an
+   * answer that came too late for whoever had fired it; `fence`: granted by a
    * store that had gone back in time.
    */
   readonly reason: string | null

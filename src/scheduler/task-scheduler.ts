@@ -4,6 +4,7 @@ import { contextOf } from '../core/lock-service.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
+import type { TaskRecord } from '../driver/task-driver.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
 import { Node } from './node.ts'
@@ -24,7 +25,15 @@ import {
   type TaskDefinition,
   type TaskOptions,
 } from './task-options.ts'
+import {
+  type CancelOptions,
+  type CancelOutcome,
+  type ControlOptions,
+  type ControlOutcome,
+  requestControl,
+} from './task-control.ts'
 import type { TaskHandler } from './task-run.ts'
+import { type TaskStatus, type TaskSummary, toStatus, toSummary } from './task-status.ts'
 
 /**
  * Fires tasks by cron or interval, each slot once for the whole fleet: make one in every process, with the same tasks,
@@ -139,6 +148,49 @@ export class TaskScheduler {
     return await toHistory(name, rows, await this.#scheduleOf(name, task), limit)
   }
 
+  /** All tasks of this namespace, by name, whoever has them. @throws StoreUnavailableError, StoreUnusableError */
+  async list(): Promise<TaskSummary[]> {
+    const records = await askStore(this.#context, 'list the tasks', (call) =>
+      this.#context.session.tasks.inspect(null, call),
+    )
+    return records.filter((record) => record !== null).map(toSummary)
+  }
+
+  /**
+   * How a task stands: its next slots, its run under way, what became of the last ones. Works without {@link start}, and
+   * for tasks of other processes.
+   *
+   * @returns null if the store knows no such task
+   * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
+   */
+  async status(name: string): Promise<TaskStatus | null> {
+    const record = await this.#recordOf(name, toStoredKey('name', name))
+    return record === null ? null : toStatus(record, await this.history(name, { limit: 1_000 }))
+  }
+
+  /**
+   * Pauses a task for the whole fleet, until {@link resume}: its slots are skipped, and recorded so. A run under way goes
+   * on. Idempotent.
+   *
+   * @throws InvalidOptionError, UnknownTaskError, StoreUnavailableError, StoreUnusableError
+   */
+  async pause(name: string, options: ControlOptions = {}): Promise<ControlOutcome> {
+    return (await requestControl(this.#context, 'pause', name, options)) as ControlOutcome
+  }
+
+  /** Ends a pause: the next slot runs; what was skipped stays skipped. As {@link pause}. */
+  async resume(name: string, options: ControlOptions = {}): Promise<ControlOutcome> {
+    return (await requestControl(this.#context, 'resume', name, options)) as ControlOutcome
+  }
+
+  /**
+   * Asks the run under way to stop, on whatever node it is: its signal is aborted within one heartbeat. It is not
+   * repeated, and the next slot comes as usual. As {@link pause}.
+   */
+  async cancel(name: string, options: CancelOptions = {}): Promise<CancelOutcome> {
+    return requestControl(this.#context, 'cancel', name, options)
+  }
+
   /** Stops with the usual drain. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
@@ -146,10 +198,19 @@ export class TaskScheduler {
 
   /** As the fleet has it: this process may still, or again, have another one. */
   async #scheduleOf(name: string, storedName: string): Promise<Schedule | null> {
-    const [record] = await askStore(this.#context, `look up ${JSON.stringify(name.slice(0, 100))}`, (call) =>
-      this.#context.session.tasks.inspect([storedName], call),
+    const record = await this.#recordOf(name, storedName)
+    return record === null
+      ? (this.#tasks.get(name)?.[0].schedule ?? null)
+      : scheduleFromText(record.definition)
+  }
+
+  async #recordOf(name: string, storedName: string): Promise<TaskRecord | null> {
+    const [record = null] = await askStore(
+      this.#context,
+      `look up ${JSON.stringify(name.slice(0, 100))}`,
+      (call) => this.#context.session.tasks.inspect([storedName], call),
     )
-    return record ? scheduleFromText(record.definition) : (this.#tasks.get(name)?.[0].schedule ?? null)
+    return record
   }
 
   /** The service below closes. */

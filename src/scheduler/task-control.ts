@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto'
+import { InvalidOptionError, quoted, UnknownTaskError } from '../core/errors.ts'
+import { refuseUnknown } from '../core/options.ts'
+import type { ServiceContext } from '../core/service-context.ts'
+import { askStore } from '../core/store-call.ts'
+import { toStoredKey } from '../core/stored-key.ts'
+import type { ControlAnswer, ControlRequest } from '../driver/task-driver.ts'
+
+export interface ControlOptions {
+  /** Who asks and why, for whoever looks at the task later; at most 300 characters. Default: host and process. */
+  readonly by?: string | undefined
+  /** Makes the request apply once, however often it is sent. At most 100 characters. Default: a new one. */
+  readonly requestId?: string | undefined
+}
+
+export interface CancelOptions extends ControlOptions {
+  /** Only the run with this fence, the one that was looked at. Default: whatever runs now. */
+  readonly fence?: number | undefined
+}
+
+/** - `repeated`: a request with this id was applied before */
+export type ControlOutcome = 'applied' | 'repeated'
+
+/** - `idle`: nothing ran that could be asked to stop */
+export type CancelOutcome = ControlOutcome | 'idle'
+
+const verbs = { pause: 'pause', resume: 'resume', cancel: 'cancel the run of' } as const
+
+/**
+ * Puts one operator request to the store.
+ *
+ * @throws InvalidOptionError, UnknownTaskError, StoreUnavailableError, StoreUnusableError
+ */
+export async function requestControl(
+  context: ServiceContext,
+  kind: ControlRequest['kind'],
+  name: string,
+  options: CancelOptions,
+): Promise<CancelOutcome> {
+  const request = resolveControl(context, kind, name, options)
+  const answer = await askStore(context, `${verbs[kind]} ${quoted(name)}`, async (call) => {
+    const one: ControlAnswer = await context.session.tasks.control(request, call)
+    if (one.outcome === 'failed') throw one.error
+    return one
+  })
+  if (answer.outcome === 'unregistered') throw new UnknownTaskError(name)
+  return answer.outcome === 'applied' || answer.outcome === 'repeated' ? answer.outcome : 'idle'
+}
+
+/** @throws InvalidOptionError */
+function resolveControl(
+  context: ServiceContext,
+  kind: ControlRequest['kind'],
+  name: string,
+  options: CancelOptions,
+): ControlRequest {
+  const task = toStoredKey('name', name)
+  refuseUnknown(kind, options, ['by', 'requestId', ...(kind === 'cancel' ? ['fence'] : [])])
+  const { by = context.describeHolder({}), requestId = randomUUID(), fence = null } = options
+  checkText('by', by, 300)
+  checkText('requestId', requestId, 100)
+  if (fence !== null && !Number.isSafeInteger(fence)) {
+    throw new InvalidOptionError(
+      'fence',
+      'fence must be the fence of the run to cancel, as history() shows it.',
+    )
+  }
+  return { task, kind, requestId, by, fence }
+}
+
+function checkText(option: string, text: unknown, longest: number): void {
+  const isFine =
+    typeof text === 'string' &&
+    text !== '' &&
+    text.length <= longest &&
+    text.isWellFormed() &&
+    !text.includes('\0')
+  if (isFine) return
+  throw new InvalidOptionError(option, `${option} must be a text of 1 to ${longest} characters, without NUL.`)
+}
