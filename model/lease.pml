@@ -103,11 +103,19 @@ inline mintFence() {
 #endif
 }
 
+inline extendTo(ttl) {
+#ifdef EXPIRY_MOVES_BACK
+  left = ttl
+#else
+  left = max(left, ttl)
+#endif
+}
+
 inline storeAcquire(by, ttl) {
   if
   :: spentToken == by -> outcome = spent
   :: spentToken != by && isHeld && token == by ->
-      left = max(left, ttl);
+      extendTo(ttl);
       outcome = granted
   :: spentToken != by && isHeld && token != by -> outcome = held
   :: spentToken != by && !isHeld ->
@@ -126,7 +134,7 @@ inline storeAcquire(by, ttl) {
 inline storeRefresh(by) {
   if
   :: isHeld && token == by ->
-      left = max(left, TTL);
+      extendTo(TTL);
       outcome = renewed
 #ifdef REFRESH_UPSERT
   :: !(isHeld && token == by) ->
@@ -191,6 +199,7 @@ inline dropToken(n) {
 
 inline dropStray() {
   strayCall = none;
+  strayAge = 0;
   strayToken = NOBODY;
   if :: token == STRAY -> token = DEAD :: else fi;
   if :: spentToken == STRAY -> spentToken = NOBODY :: else fi;
@@ -275,7 +284,8 @@ inline deliver(n) {
 inline leaveBehind(n) {
   strays--;
   strayCall = call[n];
-  strayToken = n
+  strayToken = n;
+  strayAge = (strayCall == refresh -> age[n] : 0)
 }
 
 proctype Node(byte me) {
@@ -398,6 +408,24 @@ proctype Network() {
   :: d_step { strayCall != none ->
       printf("a stray %e of token %d reaches the store\n", strayCall, strayToken);
       apply(strayCall, strayToken, TTL);
+      outcome = pending;
+      dropStray();
+      tidy() }
+  /* It was one that was asked again, for less. */
+  :: d_step { strayCall == acquire ->
+      printf("a stray acquire of token %d reaches the store, for %d\n", strayToken, REASKED_TTL);
+      apply(strayCall, strayToken, REASKED_TTL);
+      outcome = pending;
+      dropStray();
+      tidy() }
+  /* Its answer comes all the same. */
+  :: d_step { strayCall == refresh && strayToken <= 3 && believes(strayToken) ->
+      apply(strayCall, strayToken, TTL);
+      printf("a stray refresh of node %d reaches the store, and is answered %e, %d left\n", strayToken, outcome, left);
+      if
+      :: outcome == renewed -> answerLate(strayToken, left)
+      :: else
+      fi;
       outcome = pending;
       dropStray();
       tidy() }

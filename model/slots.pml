@@ -102,6 +102,11 @@ byte s;
 #else
 #define isRetryDue (attempt < MAX_ATTEMPTS)
 #endif
+#ifdef TAKEOVER_BY_OWN_TOKEN
+#define mayTakeOver(by) hasLapsed
+#else
+#define mayTakeOver(by) (hasLapsed && token != by)
+#endif
 #ifdef COMPLETE_WITHOUT_FENCE
 #define isRun(slot, with) (runSlot > 0 && runSlot == slot)
 #else
@@ -126,6 +131,7 @@ inline startRun(slot, number, by) {
   printf("the store grants slot %d, attempt %d, fence %d to token %d\n", slot, number, fence, by);
   demand(noneButBelieves(by), "BROKEN: no two runs are trusted at once\n");
   demand(!isReported, "BROKEN: a run that reported its end is not run again\n");
+  demand(token != by, "BROKEN: a token is granted one run\n");
   runSlot = slot;
   attempt = number;
   token = by;
@@ -150,8 +156,9 @@ inline storeClaim(by, slot, from) {
       left = max(left, TTL);
       outcome = granted
 #ifndef CLAIM_IGNORES_LAPSE
-  :: hasLapsed && isRetryDue -> startRun(runSlot, attempt + 1, by)
-  :: hasLapsed && !isRetryDue ->
+  /* Who holds the token of a lapsed run gets none again: that claim decides nothing, the one after it has another token. */
+  :: mayTakeOver(by) && isRetryDue -> startRun(runSlot, attempt + 1, by)
+  :: mayTakeOver(by) && !isRetryDue ->
       printf("the store writes the run of slot %d off as lost\n", runSlot);
       demand(attempt == MAX_ATTEMPTS, "BROKEN: a run is lost for good only after the last attempt\n");
       demand(!isReported, "BROKEN: a run that reported its end is not lost\n");
@@ -166,8 +173,12 @@ inline storeClaim(by, slot, from) {
       if
       :: runSlot > 0 ->
 #ifndef QUEUE
-          printf("the store skips slot %d: overlap\n", slot);
-          moveMark(slot, from, decided);
+          if
+          :: left > 0 ->
+              printf("the store skips slot %d: overlap\n", slot);
+              moveMark(slot, from, decided)
+          :: else
+          fi;
 #endif
           outcome = refused
       :: else ->
@@ -252,6 +263,7 @@ inline owe(n) {
 
 inline dropStray() {
   strayCall = none;
+  strayAge = 0;
   strayToken = NOBODY;
   strayClaimed = 0;
   strayAfter = 0;
@@ -263,6 +275,7 @@ inline leaveBehind(n) {
   strays--;
   strayCall = call[n];
   strayToken = n;
+  strayAge = (strayCall == refresh -> age[n] : 0);
   strayClaimed = claimed[n];
   strayAfter = after[n];
   strayFence = got[n]
@@ -335,6 +348,21 @@ proctype Node(byte me) {
       printf("node %d: sends a refresh\n", me);
       send(me, refresh);
       tidy() }
+  :: d_step { believes(me) && answer[me] == renewed ->
+      printf("node %d: takes the renewal in, believes for %d\n", me, offer[me]);
+      confirm(me);
+      tidy() }
+  :: d_step { phase[me] == running && answer[me] == lost ->
+      printf("node %d: knows that its run is lost\n", me);
+      trust[me] = 0;
+      noCall(me);
+      tidy() }
+  :: d_step { phase[me] == running && call[me] == refresh && mayStray(me) ->
+      printf("node %d: reports the end of slot %d, with its refresh still on its way\n", me, claimed[me]);
+      leaveBehind(me);
+      send(me, complete);
+      trust[me] = 0;
+      tidy() }
 #endif
   :: d_step { answer[me] == granted ->
       printf("node %d: begins slot %d, fence %d, believes for %d\n", me, claimed[me], got[me], offer[me]);
@@ -345,24 +373,9 @@ proctype Node(byte me) {
       begun[claimed[me]]++;
       demand(begun[claimed[me]] <= MAX_ATTEMPTS, "BROKEN: a slot is not run too often\n");
       tidy() }
-  :: d_step { believes(me) && answer[me] == renewed ->
-      printf("node %d: takes the renewal in, believes for %d\n", me, offer[me]);
-      confirm(me);
-      tidy() }
-  :: d_step { phase[me] == running && answer[me] == lost ->
-      printf("node %d: knows that its run is lost\n", me);
-      trust[me] = 0;
-      noCall(me);
-      tidy() }
   /* The handler has ended, whether its lease was lost meanwhile or not. Asked until there is an answer. */
   :: d_step { phase[me] == running && call[me] != complete && (!isUnanswered(me) || trust[me] == 0) ->
       printf("node %d: reports the end of slot %d, fence %d\n", me, claimed[me], got[me]);
-      send(me, complete);
-      trust[me] = 0;
-      tidy() }
-  :: d_step { phase[me] == running && call[me] == refresh && mayStray(me) ->
-      printf("node %d: reports the end of slot %d, with its refresh still on its way\n", me, claimed[me]);
-      leaveBehind(me);
       send(me, complete);
       trust[me] = 0;
       tidy() }
@@ -420,6 +433,17 @@ proctype Network() {
   :: d_step { strayCall != none ->
       printf("a stray %e of token %d reaches the store\n", strayCall, strayToken);
       apply(strayCall, strayToken, strayClaimed, strayAfter, strayFence);
+      outcome = pending;
+      dropStray();
+      tidy() }
+  /* Its answer comes all the same. */
+  :: d_step { strayCall == refresh && strayToken <= 3 && believes(strayToken) ->
+      apply(strayCall, strayToken, strayClaimed, strayAfter, strayFence);
+      printf("a stray refresh of node %d reaches the store, and is answered %e, %d left\n", strayToken, outcome, left);
+      if
+      :: outcome == renewed -> answerLate(strayToken, left)
+      :: else
+      fi;
       outcome = pending;
       dropStray();
       tidy() }

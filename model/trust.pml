@@ -98,6 +98,17 @@ inline answerWith(n, what, remaining) {
   age[n] = 0
 }
 
+/* The age of a stray call, whose answer may come to a node that still believes. */
+byte strayAge;
+
+/* The answer of a renewal that was given up counts as well, by the same rule: Hold.#take. */
+inline answerLate(n, remaining) {
+  if
+  :: remaining + DRIFT > strayAge + MARGIN -> trust[n] = max(trust[n], remaining + DRIFT - strayAge - MARGIN)
+  :: else
+  fi
+}
+
 /* The node takes the answer in. Its deadline moves only here, and never back. */
 inline confirm(n) {
   trust[n] = max(trust[n], offer[n]);
@@ -115,6 +126,7 @@ inline tickOf(n) {
 
 inline tickOfAll() {
   printf("a tick\n");
+  if :: strayCall == refresh && strayAge < TTL -> strayAge++ :: else fi;
 #ifdef LIVENESS
   if :: isInAir -> pauses-- :: else fi;
 #endif

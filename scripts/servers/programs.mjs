@@ -1,11 +1,11 @@
-// Finds the server programs the tests and the demo need, and installs them where that is allowed.
+// Finds the programs that the tests, the demo and the model need, and installs them where that is allowed.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** @typedef {'redis-server' | 'postgres' | 'pgbouncer' | 'gcc'} ProgramName */
+/** @typedef {'redis-server' | 'postgres' | 'pgbouncer' | 'spin' | 'gcc'} ProgramName */
 
-/** A server program is not there and could not be installed. `code` is 'LEASEHOLD_PROGRAM_MISSING'. */
+/** A program is not there and could not be installed. `code` is 'LEASEHOLD_PROGRAM_MISSING'. */
 export class ProgramMissingError extends Error {
   code = 'LEASEHOLD_PROGRAM_MISSING'
   /** @param {ProgramName} program */
@@ -24,6 +24,7 @@ const packages = {
   'redis-server': 'redis-server',
   postgres: 'postgresql',
   pgbouncer: 'pgbouncer',
+  spin: 'spin',
   gcc: 'build-essential',
 }
 

@@ -22,10 +22,14 @@ export interface CodeBlock {
   readonly setup: string
 }
 
-/** README and its siblings at the root, and everything below docs. */
+/** README and its siblings at the root, everything below docs, and the README of the model. */
 export function readPages(): readonly Page[] {
   const below = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-  const paths = [...readdirSync(root), ...below.map((path) => `docs/${path.replaceAll('\\', '/')}`)]
+  const paths = [
+    ...readdirSync(root),
+    ...below.map((path) => `docs/${path.replaceAll('\\', '/')}`),
+    'model/README.md',
+  ]
   return paths
     .filter((path) => path.endsWith('.md'))
     .toSorted()
