@@ -21,6 +21,7 @@ export {
   DuplicateTaskError,
   FenceUnsafeError,
   InvalidOptionError,
+  KeyHeldError,
   LeaseholdError,
   type LeaseholdErrorCode,
   LeaseLostError,
@@ -51,3 +52,15 @@ export type {
 export type { RunningTask, TaskStatus, TaskSummary } from './scheduler/task-status.ts'
 export type { Timing } from './scheduler/schedule.ts'
 export type { RunHistoryEntry } from './scheduler/history.ts'
+export {
+  Exclusive,
+  type ExclusiveDecorator,
+  type ExclusiveOptions,
+} from './scheduler/decorators/exclusive.ts'
+export { Scheduled, type ScheduledDecorator } from './scheduler/decorators/scheduled.ts'
+export {
+  type ScheduledMethod,
+  scheduledMethods,
+  type ScheduledOptions,
+} from './scheduler/decorators/scheduled-methods.ts'
+export { useLocks } from './scheduler/decorators/used-locks.ts'

@@ -31,6 +31,7 @@ export type LeaseholdErrorCode =
   | 'DRIVER_MISSING'
   | 'FENCE_UNSAFE'
   | 'REENTRANT_ACQUIRE'
+  | 'KEY_HELD'
   | 'CLOSED'
   | 'DUPLICATE_TASK'
   | 'UNKNOWN_TASK'
@@ -165,6 +166,20 @@ export class ReentrantAcquireError extends LeaseholdError {
     super(
       `${quoted(key)} is already held by this call chain. Use currentLease() instead of acquiring it again, or another key.`,
     )
+    this.key = key
+  }
+}
+
+/**
+ * Somebody else holds the key, where the caller asked for an exception instead of `null`: `@Exclusive` with
+ * `onContention: 'throw'` or `'wait'`. Nothing ran.
+ */
+export class KeyHeldError extends LeaseholdError {
+  readonly code = 'KEY_HELD' as const
+  readonly key: string
+
+  constructor(key: string) {
+    super(`${quoted(key)} is held by somebody else: nothing ran. Try again later, or wait longer.`)
     this.key = key
   }
 }

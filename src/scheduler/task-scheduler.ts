@@ -5,6 +5,7 @@ import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
+import { scheduledMethodsOf } from './decorators/scheduled-methods.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
 import { Node } from './node.ts'
@@ -83,6 +84,25 @@ export class TaskScheduler {
     if (this.#tasks.has(name)) throw new DuplicateTaskError(name)
     this.#tasks.set(name, [definition, handler])
     if (this.#stopping === null) this.#node?.add(definition, handler)
+  }
+
+  /**
+   * Adds the methods of an instance that are decorated with `@Scheduled`, in the order in which its class declares them,
+   * those of its base class first. They are called on the instance.
+   *
+   * @returns the names of the tasks
+   * @throws InvalidOptionError if it has none, DuplicateTaskError; nothing is added then
+   */
+  register(instance: object): string[] {
+    const methods = scheduledMethodsOf(instance)
+    const taken = new Set(this.#tasks.keys())
+    for (const { name, options } of methods) {
+      resolveTask(name, options, this.#defaults)
+      if (taken.has(name)) throw new DuplicateTaskError(name)
+      taken.add(name)
+    }
+    for (const { name, options, handler } of methods) this.schedule(name, options, handler)
+    return methods.map(({ name }) => name)
   }
 
   /**
