@@ -7,12 +7,12 @@ import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
 import { createDesk, type Desk } from './desk.ts'
 import { drainWithin } from './drain.ts'
-import { firedSlot, type FireOptions, resolveFire } from './fire-options.ts'
+import { firedSlot, type FireOptions, resolveFire, type SlotTiming } from './fire-options.ts'
 import { FiredTask } from './fired-task.ts'
 import { LockedRuns } from './locked-runs.ts'
 import { LogPurge } from './log-purge.ts'
 import { resolveDrain, resolveTaskSchedulerOptions, type StopOptions } from './scheduler-options.ts'
-import type { TaskDefaults, TaskDefinition } from './task-options.ts'
+import { resolveSchedule, type TaskDefaults, type TaskDefinition } from './task-options.ts'
 import type { TaskRun } from './task-run.ts'
 
 export interface ScheduledTaskStoreOptions extends Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'> {
@@ -119,6 +119,22 @@ export class ScheduledTaskStore {
     if (typeof fn !== 'function')
       throw new InvalidOptionError('fn', 'The second argument must be a function.')
     return (...args) => this.run(name, () => fn(...args), options)
+  }
+
+  /**
+   * The next slot of a cron or an interval, for a timer of your own.
+   *
+   * @param after a `Date` or milliseconds since the epoch. Default: now on this host's clock
+   * @throws InvalidOptionError also for what has no next slot
+   */
+  nextSlot(
+    timing: Omit<SlotTiming, 'slot'>,
+    after: Date | number = this.#context.options.clock.wall(),
+  ): Date {
+    const { cron, every, timeZone } = timing
+    const slot = resolveSchedule({ cron, every, timeZone }, this.#defaults.timeZone).next(Number(after))
+    if (Number.isFinite(slot)) return new Date(slot)
+    throw new InvalidOptionError('after', 'There is no slot after this.')
   }
 
   /**
