@@ -48,6 +48,8 @@ const meetings = {
       history.findIndex(({ kind: what }) => what === 'faults-end') &&
     history.some(({ kind: what }) => what === 'closes'),
   editedSchedule: happened((entry) => entry.kind === 'registration' && entry.outcome === 'raised'),
+  taskControl: kind('controls'),
+  forcedRelease: happened((entry) => entry.kind === 'revoked' && entry.outcome !== 'free'),
   wallClockStep: kind('sets-wall-clock'),
   clockRateSkew: (plan) => plan.nodes.some(({ rate }) => rate !== 1),
   loss: kind('loss'),
