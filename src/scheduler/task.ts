@@ -185,14 +185,20 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     const { slot, decide } = plan
     const claim: Claim = { slot, after: mark, decide, gap: gapReason, reason: lateReason }
     if (this.definition.overlap !== 'skip') return this.#queueClaim(claim)
-    const deferred = this.#deferral?.slot ?? mark
-    if (deferred <= mark) return claim
-    if (slot > deferred) return { ...claim, slot: deferred, decide: 'miss', reason: overtakenReason }
-    if (decide === 'miss') return claim
+    const deferral = this.#deferral
+    if (deferral === null || deferral.slot <= mark) return claim
+    if (slot > deferral.slot)
+      return { ...claim, slot: deferral.slot, decide: 'miss', reason: overtakenReason }
+    if (decide === 'miss' || !this.#isUnderWay(deferral, now)) return claim
     const { catchUp, startDeadlineMs } = this.definition
     const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
-    this.#dueAt = Math.min(deadline, schedule.next(slot))
+    this.#dueAt = Math.min(deadline, schedule.next(Math.max(slot, Math.floor(now))))
     return null
+  }
+
+  /** Even a run that lost its lease is waited for until the next slot, since the store may still count it. */
+  #isUnderWay({ run, slot }: Deferral, now: number): boolean {
+    return this.#runs.has(run) && (run.isHeld || this.definition.schedule.next(slot) > now)
   }
 
   /** A slot that found an earlier run under way is asked for again when that has ended: then it is not too late. */

@@ -108,6 +108,33 @@ describe('a node that dies in the middle of a run', () => {
     ])
   })
 
+  it("has a retry that outlasts the next slots: all of them run after it, with catchUp: 'all'", async () => {
+    const fleet = new Fleet()
+    const options = { every: '1m', onCrash: 'retry', catchUp: 'all', ttl: '10s' } as const
+    const first = fleet.node()
+    first.runs('close', options, never)
+    await fleet.start(first)
+    await fleet.advance(61_000)
+    first.kill()
+    await fleet.advance(64_000)
+    const second = fleet.node()
+    second.runs('close', options, ({ attempt }) => fleet.time.sleep(attempt > 1 ? 150_000 : 5))
+    await fleet.start(second)
+    const calls = second.link.calls.length
+    await fleet.advance(100_000)
+    // Renewals, and a look at the time now and then: it does not go round in circles while it waits.
+    expect(second.link.calls.length - calls).toBeLessThan(100)
+    await fleet.advanceTo('2026-01-01T00:05:30Z')
+    expect(await fleet.history('close')).toEqual([
+      '60/1 lost',
+      '60/2 succeeded',
+      '120/1 succeeded',
+      '180/1 succeeded',
+      '240/1 succeeded',
+      '300/1 succeeded',
+    ])
+  })
+
   it('has a retry that ends just after the next slot has come due: the one that waited for it was overlapped', async () => {
     const fleet = new Fleet()
     const options = { every: '1m', onCrash: 'retry', ttl: '10s' } as const
