@@ -30,6 +30,8 @@ export interface Figures {
   /** Attempts at a slot that were begun twice, and runs that the store knows nothing of. */
   readonly slotsBegunTwice: number
   readonly runsForgotten: number
+  /** Slots that are recorded as missed for a reason that is not the true one. */
+  readonly untrueReasons: number
   /** Stale writes that the fenced resource refused, and accepted ones that it lost. */
   readonly refusedWrites: number
   readonly lostWrites: number
@@ -43,10 +45,12 @@ interface Spread {
 
 /** What such a strike may do to whatever it hits; everything else is a violation whenever it happens. */
 function mayDo({ steppedMs, splitMs }: Struck): readonly string[] {
-  // A slot that is due by a clock that is ahead; and what a clock that was ahead has decided comes late by another.
-  if (steppedMs !== 0) return steppedMs > 0 ? ['no-slot-early'] : []
+  // Slots that a clock passed over are missed although everybody was there; and by one that is ahead, slots are early.
+  if (steppedMs !== 0) return steppedMs > 0 ? ['true-reasons', 'no-slot-early'] : ['true-reasons']
+  // What was decided and forgotten is decided again: as a run, or as missed.
+  const again = ['once-per-slot', 'records-agree', 'true-reasons']
   // Two stores give out fences by clocks of their own; which of two was first is a matter of who looks.
-  return splitMs > 0 ? ['once-per-slot', 'records-agree', 'fence-order'] : ['once-per-slot', 'records-agree']
+  return splitMs > 0 ? [...again, 'fence-order'] : again
 }
 
 export function figuresOf({ evidence, strikes }: Measured): Figures {
@@ -82,6 +86,7 @@ export function figuresOf({ evidence, strikes }: Measured): Figures {
     fencesFellByMs: deepestFall(history),
     slotsBegunTwice: count('once-per-slot'),
     runsForgotten: count('records-agree'),
+    untrueReasons: count('true-reasons'),
     refusedWrites: history.all('resource').filter(({ verb, accepted }) => verb === 'write' && !accepted)
       .length,
     lostWrites: count('fenced-resource'),
@@ -124,8 +129,9 @@ function judged(evidence: Evidence): readonly Violation[] {
   ]
 }
 
-function covers({ from, to }: Struck, at: number): boolean {
-  return at >= from - 1_000 && at <= to
+/** Whether something of that moment, by the host's clock, can come from that strike. */
+function covers({ from, to, steppedMs }: Struck, at: number): boolean {
+  return at >= from - 1_000 && at <= to + Math.max(0, steppedMs)
 }
 
 /** In milliseconds of the clock that is in a fence. */

@@ -8,13 +8,16 @@ import type { Stage, Strike, Upheaval, Way } from './upheaval.ts'
 
 /** What the Sentinels call the primary. */
 const primaryName = 'leasehold'
-const downAfterMs = 500
 
 export interface RedisPairOptions {
   /** Whether the old primary goes on answering half of its clients beside the new one, or dies. */
   readonly splits: boolean
-  /** `min-replicas-to-write 1`: the primary takes writes only while a replica has answered in the last second. */
+  /** `min-replicas-to-write 1`: the primary takes writes only while a replica has answered in the last two seconds. */
   readonly minReplicas: boolean
+  /** How many watch; with more than one, a vote can be without a winner, and is repeated half a minute later. Default 3. */
+  readonly sentinels?: number
+  /** After how long without an answer they find a server dead. Default 500 ms. */
+  readonly downAfterMs?: number
 }
 
 /** One of the two servers, and the ways to it. */
@@ -34,10 +37,12 @@ interface Node {
  */
 export async function startRedisPair(places: number, options: RedisPairOptions): Promise<Upheaval> {
   const nodes = [await startNode(options), await startNode(options)] as const
+  // They ask a primary for its replicas every ten seconds, and at once.
+  await follow(nodes[1], nodes[0])
+  const { sentinels: count = 3, downAfterMs = 500 } = options
+  const watch = { name: primaryName, port: nodes[0].watched.port, downAfterMs }
   const sentinels = await Promise.all(
-    [1, 2, 3].map(() =>
-      startSentinel({ name: primaryName, port: nodes[0].watched.port, quorum: 2, downAfterMs }),
-    ),
+    Array.from({ length: count }, () => startSentinel({ ...watch, quorum: Math.ceil(count / 2) })),
   )
   const addresses = await Promise.all(
     Array.from({ length: places }, () => startFaultProxy(nodes[0].server.url)),
@@ -58,7 +63,7 @@ async function startNode({ minReplicas }: RedisPairOptions): Promise<Node> {
     'repl-ping-replica-period': '1',
     appendonly: 'yes',
     appendfsync: 'always',
-    ...(minReplicas ? { 'min-replicas-to-write': '1', 'min-replicas-max-lag': '1' } : {}),
+    ...(minReplicas ? { 'min-replicas-to-write': '1', 'min-replicas-max-lag': '2' } : {}),
   }
   const server = await startRedis({ config })
   watched.redirect(server.url)
@@ -103,6 +108,9 @@ class RedisPair implements Upheaval {
 
   async strike({ random, except, wait }: Stage): Promise<Strike> {
     const [old, next] = [this.#old, this.#next]
+    if (!(await plays(old.server, 'master'))) {
+      throw new Error('The Sentinels have changed the primary by themselves: this machine is too busy.')
+    }
     const withheldMs = random.pick([200, 500, 1_000, 2_000])
     await old.copied.set('hold-answers')
     except()
@@ -116,7 +124,7 @@ class RedisPair implements Upheaval {
       await old.server.kill()
       await old.served.set('refuse')
     }
-    await becomes(next.server, /role:master/)
+    await until(() => plays(next.server, 'master'))
     const switchedAfterMs = performance.now() - endedAt
     except()
     // With a split, every second address stays with the old primary until it is known to be one no more.
@@ -137,8 +145,7 @@ class RedisPair implements Upheaval {
     const [old, next] = [this.#old, this.#next]
     await next.server.start()
     await old.copied.set('pass')
-    await ask(next.server, 'REPLICAOF', '127.0.0.1', String(old.copied.port))
-    await becomes(next.server, /master_link_status:up/)
+    await follow(next, old)
     await next.copied.set('pass')
     await next.served.set('pass')
     await next.watched.set('pass')
@@ -178,6 +185,11 @@ class RedisPair implements Upheaval {
   }
 }
 
+async function follow(replica: Node, primary: Node): Promise<void> {
+  await ask(replica.server, 'REPLICAOF', '127.0.0.1', String(primary.copied.port))
+  await until(async () => /master_link_status:up/.test(await replication(replica.server)))
+}
+
 async function ask(server: Server, command: string, ...args: string[]): Promise<unknown> {
   const client = new Redis(server.url, { retryStrategy: () => null, connectTimeout: 1_000 })
   client.on('error', () => {})
@@ -190,13 +202,17 @@ async function ask(server: Server, command: string, ...args: string[]): Promise<
 
 /** How far the server's own copy of the stream of changes goes. */
 async function offsetOf(server: Server): Promise<number> {
-  const info = String(await ask(server, 'INFO', 'replication'))
+  const info = await replication(server)
   const name = info.includes('role:master') ? 'master_repl_offset' : 'slave_repl_offset'
   return Number(new RegExp(`${name}:(\\d+)`).exec(info)?.[1])
 }
 
-function becomes(server: Server, state: RegExp): Promise<void> {
-  return until(async () => state.test(String(await ask(server, 'INFO', 'replication'))))
+async function plays(server: Server, role: 'master' | 'slave'): Promise<boolean> {
+  return (await replication(server)).includes(`role:${role}`)
+}
+
+async function replication(server: Server): Promise<string> {
+  return String(await ask(server, 'INFO', 'replication'))
 }
 
 /** Sentinels answer names and values in one list. */
