@@ -9,7 +9,7 @@ export default defineConfig({
     // The package's own name means the source in tests, and dist everywhere else.
     alias: [
       { find: /^leasehold$/, replacement: source('index.ts') },
-      { find: /^leasehold\/(driver|integrations|testing)$/, replacement: source('$1/index.ts') },
+      { find: /^leasehold\/(driver|integrations|nestjs|testing)$/, replacement: source('$1/index.ts') },
       { find: /^leasehold\/(memory|sqlite|postgres|redis)$/, replacement: source('drivers/$1/index.ts') },
     ],
   },

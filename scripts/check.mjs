@@ -49,6 +49,10 @@ const steps = [
     name: 'types of tests, examples, scripts',
     command: () => [bin('typescript', 'bin/tsc'), '-p', 'tsconfig.json'],
   },
+  {
+    name: 'types of tests with decorators of Nest',
+    command: () => [bin('typescript', 'bin/tsc'), '-p', join('test', 'nestjs')],
+  },
   { name: 'lint', command: () => [bin('oxlint', 'bin/oxlint'), '--deny-warnings'] },
   { name: 'unused code and dependencies', command: () => [bin('knip', 'bin/knip.js'), '--no-progress'] },
   { name: 'size budgets', command: () => ['scripts/checks/sizes.mjs'], isShown: true },

@@ -31,6 +31,7 @@ export {
   SchedulerStateError,
   StoreUnavailableError,
   StoreUnusableError,
+  UnguardableError,
   UnknownTaskError,
 } from './core/errors.ts'
 export {

@@ -56,8 +56,14 @@ const layers = [
     may: [core, driverContracts, /^scheduler\//, /^drivers\/memory\//],
   },
   {
-    files: /^(nestjs|cli|dashboard|telemetry|integrations)\//,
-    rule: 'nestjs, cli, dashboard, telemetry and integrations import only the public entry points',
+    files: /^nestjs\//,
+    rule: 'nestjs imports only the public entry points, and of Nest its common and core',
+    may: [entryPoints],
+    packages: ['@nestjs/common', '@nestjs/core'],
+  },
+  {
+    files: /^(cli|dashboard|telemetry|integrations)\//,
+    rule: 'cli, dashboard, telemetry and integrations import only the public entry points',
     may: [entryPoints],
     packages: ['@opentelemetry/api'],
     loadsPackages: true,

@@ -37,6 +37,7 @@ export type LeaseholdErrorCode =
   | 'UNKNOWN_TASK'
   | 'SCHEDULER_STATE'
   | 'RUN_STOPPED'
+  | 'UNGUARDABLE'
 
 /** The base of every error that Leasehold throws on its own account. */
 export abstract class LeaseholdError extends Error {
@@ -231,6 +232,14 @@ export class RunStoppedError extends LeaseholdError {
     this.task = task
     this.reason = reason
   }
+}
+
+/**
+ * Something of a framework's application would run in every process, or not at all, although it was to be guarded: its
+ * scheduler is of an unknown make, or two jobs cannot be told apart by their names. Thrown at start-up.
+ */
+export class UnguardableError extends LeaseholdError {
+  readonly code = 'UNGUARDABLE' as const
 }
 
 /** A name for messages: quoted, control characters escaped, cut to a readable length. */

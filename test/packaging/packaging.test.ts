@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { installPackedPackage, type Application } from './packed-package.ts'
 
+/** It is for applications that have Nest: test/nestjs installs it in some. */
+const needsPeer = 'leasehold/nestjs'
+
 describe('the packed package, in an application without any optional peer', () => {
   let application: Application
 
@@ -16,7 +19,7 @@ describe('the packed package, in an application without any optional peer', () =
   })
 
   it('is imported by an ES module, every entry point of it', async () => {
-    const { entryPoints } = application
+    const entryPoints = application.entryPoints.filter((name) => name !== needsPeer)
     const program = `
       const found = {}
       for (const name of ${JSON.stringify(entryPoints)}) found[name] = Object.keys(await import(name)).length
@@ -27,7 +30,7 @@ describe('the packed package, in an application without any optional peer', () =
   })
 
   it('is required by CommonJS, every entry point of it', async () => {
-    const { entryPoints } = application
+    const entryPoints = application.entryPoints.filter((name) => name !== needsPeer)
     const program = `
       const found = {}
       for (const name of ${JSON.stringify(entryPoints)}) found[name] = Object.keys(require(name)).length
@@ -54,10 +57,9 @@ describe('the packed package, in an application without any optional peer', () =
   })
 
   it('has types that hold without skipLibCheck and without the clients', async () => {
-    const imports = application.entryPoints.map((name, index) => `import * as entry${index} from '${name}'`)
-    const uses = application.entryPoints.map(
-      (_name, index) => `export type Entry${index} = typeof entry${index}`,
-    )
+    const entryPoints = application.entryPoints.filter((name) => name !== needsPeer)
+    const imports = entryPoints.map((name, index) => `import * as entry${index} from '${name}'`)
+    const uses = entryPoints.map((_name, index) => `export type Entry${index} = typeof entry${index}`)
     expect(await application.compile({ 'types.mts': [...imports, ...uses].join('\n') })).toBe('')
   })
 
