@@ -50,6 +50,7 @@ export type {
   ControlOptions,
   ControlOutcome,
 } from './scheduler/task-control.ts'
+export type { BackfillOptions } from './scheduler/manual-runs.ts'
 export type { RunningTask, TaskStatus, TaskSummary } from './scheduler/task-status.ts'
 export type { Timing } from './scheduler/schedule.ts'
 export type { RunHistoryEntry } from './scheduler/history.ts'

@@ -8,6 +8,8 @@ import type { BusyAnswer, CallOptions, FailedAnswer } from './driver.ts'
  * - `mark`: the last decided slot. It only grows, and only by a compare-and-set that names the mark it follows.
  * - the *running slot*: slot, attempt, token, fence, holder, expiry, and a stop request, while `running`. Apart from
  *   the mark, since slots go on being decided while one runs.
+ * - `orders`: the manual runs that were asked for and not begun yet, as a text that only the scheduler reads; drivers
+ *   compare and replace it.
  * - `fingerprint` of the schedule, `generation` (how often it changed), the fingerprints it had before (the last 8),
  *   `attended until` (some node with the present schedule was there), pause, the last 16 control request ids.
  *
@@ -61,6 +63,16 @@ export interface TaskDriver {
    *     is still to be had, under another token
    * 11. → `granted`: mark = slot, running slot = slot, attempt 1, new token, `fence = max(previous + 1, now in µs)`,
    *     log row `running`
+   *
+   * A claim with `orders` is that of a manual run: it never touches the mark, and runs a paused task, too. In the place of
+   * rules 5 to 11:
+   *
+   * - `orders.before` is not the record's → `behind`
+   * - slot > store now → `early`
+   * - `decide` is `'miss'` → orders = `orders.after`, no log row → `skipped`
+   * - a run is under way, or lapsed and left as it is → `held`
+   * - → `granted`: orders = `orders.after`, running slot = slot, attempt = 1 + the greatest that the log has of this slot,
+   *   token and fence as above, log row `running` with `reason` and `gap`, whose `after` is the slot
    */
   claim(requests: readonly ClaimRequest[], call: CallOptions): Promise<readonly ClaimAnswer[]>
 
@@ -78,7 +90,8 @@ export interface TaskDriver {
   /**
    * One operator request; `requestId` makes it apply once. An applied one raises the namespace's control version in
    * the same step and pushes it. `pause` and `resume` set the record; `cancel` sets the stop request of the run under
-   * way (with `fence`: only of that one) and answers `idle` if there is none.
+   * way (with `fence`: only of that one) and answers `idle` if there is none; `order` replaces `orders.before` by
+   * `orders.after`, and answers `changed` if the record's are others.
    */
   control(request: ControlRequest, call: CallOptions): Promise<ControlAnswer>
 
@@ -119,6 +132,8 @@ export interface TaskState {
   readonly mark: number
   readonly generation: number
   readonly paused: boolean
+  /** The manual runs that were asked for; `''` for none. */
+  readonly orders: string
   /** The run under way or lapsed and not yet dealt with, after this call. */
   readonly running: RunningSlot | null
 }
@@ -157,6 +172,14 @@ export interface ClaimRequest {
   readonly decide: 'run' | 'miss'
   /** With `decide: 'miss'`, why. */
   readonly reason: string
+  /** For a manual run; null, the default, for a slot of the schedule. */
+  readonly orders?: OrdersChange | null
+}
+
+/** The record's orders as they were seen, and what they become. At most 4,000 bytes each. */
+export interface OrdersChange {
+  readonly before: string
+  readonly after: string
 }
 
 export type ClaimAnswer =
@@ -212,19 +235,21 @@ export type CompleteAnswer =
 
 export interface ControlRequest {
   readonly task: string
-  readonly kind: 'pause' | 'resume' | 'cancel'
+  readonly kind: 'pause' | 'resume' | 'cancel' | 'order'
   readonly requestId: string
   /** Who asks and why, for the record; at most 1,000 bytes. */
   readonly by: string
   /** For `cancel`: the run that the operator saw; null for whatever runs. */
   readonly fence: number | null
+  /** For `order`; null, the default, for all others. */
+  readonly orders?: OrdersChange | null
 }
 
 export type ControlAnswer =
   | { readonly outcome: 'applied'; readonly version: number }
   /** This request id was applied before. */
   | { readonly outcome: 'repeated'; readonly version: number }
-  | { readonly outcome: 'idle' | 'unregistered' }
+  | { readonly outcome: 'idle' | 'changed' | 'unregistered' }
   | BusyAnswer
   | FailedAnswer
 

@@ -7,6 +7,7 @@ import type {
   CompleteRequest,
   ControlAnswer,
   ControlRequest,
+  OrdersChange,
   RegisterAnswer,
   RegisterRequest,
   RunRecord,
@@ -39,6 +40,7 @@ export interface TaskRow {
   readonly pausedBy: string | null
   /** The run under way, or lapsed and not yet dealt with. */
   readonly run: RunRow | null
+  readonly orders: string
   /** The last 16 control requests that were applied. */
   readonly requests: readonly string[]
 }
@@ -72,6 +74,7 @@ export type LogChange =
       readonly slot: number
       readonly attempt: number
       readonly state: RunState
+      /** null: as it was */
       readonly reason: string | null
       readonly error: string | null
       readonly endedAt: number
@@ -94,10 +97,12 @@ export function registerTask(
   return step({ outcome: 'superseded', ...stateOf(row, now) })
 }
 
+/** @param lastAttempt the greatest attempt that the run log has of the claimed slot; 0 for none */
 export function claimSlot(
   row: TaskRow | null,
   request: ClaimRequest,
   moment: StoreMoment,
+  lastAttempt: (slot: number) => number,
 ): TaskStep<ClaimAnswer> {
   const { now } = moment
   if (row === null) {
@@ -106,19 +111,23 @@ export function claimSlot(
   }
   if (row.fingerprint !== request.fingerprint) return step({ outcome: 'superseded', ...stateOf(row, now) })
   const { run } = row
-  if (run === null) return decideSlot(row, request, moment)
+  const decide = (as: TaskRow): TaskStep<ClaimAnswer> =>
+    request.orders
+      ? decideOrder(as, request, request.orders, moment, lastAttempt)
+      : decideSlot(as, request, moment)
+  if (run === null) return decide(row)
   if (run.expiresAt > now) {
-    return run.token === request.token ? rearmRun(row, run, request, now) : decideSlot(row, request, moment)
+    return run.token === request.token ? rearmRun(row, run, request, now) : decide(row)
   }
   // Who holds this token has lost its lease, or never knew that it had one: it gets none again.
-  if (run.token === request.token) return decideSlot(row, request, moment)
+  if (run.token === request.token) return decide(row)
   const isRetryDue = request.onCrash === 'retry' && run.attempt < request.maxAttempts && run.stop === null
   if (isRetryDue) {
     // The retry of a paused task stays due: it is taken up after the resume.
-    return row.pausedBy === null ? takeOver(row, run, request, moment) : decideSlot(row, request, moment)
+    return row.pausedBy === null ? takeOver(row, run, request, moment) : decide(row)
   }
   const cleared: TaskRow = { ...row, run: null }
-  const decided = decideSlot(cleared, request, moment)
+  const decided = decide(cleared)
   return { ...decided, next: decided.next ?? cleared, log: [lostRun(run, now), ...decided.log] }
 }
 
@@ -164,6 +173,7 @@ export function controlTask(
 ): TaskStep<ControlAnswer> {
   if (row === null) return step({ outcome: 'unregistered' })
   if (row.requests.includes(request.requestId)) return step({ outcome: 'repeated', version })
+  if (request.kind === 'order' && request.orders?.before !== row.orders) return step({ outcome: 'changed' })
   const controlled = applyControl(row, request, now)
   if (controlled === null) return step({ outcome: 'idle' })
   const requests = [...row.requests, request.requestId].slice(-16)
@@ -203,6 +213,7 @@ function createTask(
     attendedUntil: momentAfter(now, attendMs),
     pausedBy: null,
     run: null,
+    orders: '',
     requests: [],
   }
   return { next, log: [undone({ task, slot: mark, state: 'registered', reason: null, after: mark }, now)] }
@@ -259,6 +270,29 @@ function decideSlot(row: TaskRow, request: ClaimRequest, moment: StoreMoment): T
   return step({ outcome: 'held', ...stateOf(row, now) })
 }
 
+/** The rules of a manual run in the place of 5 to 11. */
+function decideOrder(
+  row: TaskRow,
+  request: ClaimRequest,
+  orders: OrdersChange,
+  moment: StoreMoment,
+  lastAttempt: (slot: number) => number,
+): TaskStep<ClaimAnswer> {
+  const { now } = moment
+  const { slot, reason, gap, decide } = request
+  if (orders.before !== row.orders) return step({ outcome: 'behind', ...stateOf(row, now) })
+  if (slot > now) return step({ outcome: 'early', ...stateOf(row, now) })
+  if (decide === 'miss') {
+    const next: TaskRow = { ...row, orders: orders.after }
+    return step({ outcome: 'skipped', reason, ...stateOf(next, now) }, next)
+  }
+  if (row.run !== null) return step({ outcome: 'held', ...stateOf(row, now) })
+  const run = startRun(request, slot, lastAttempt(slot) + 1, moment)
+  const next: TaskRow = { ...row, orders: orders.after, run }
+  const log = [startedRow(row.task, run, slot, gap, now, reason)]
+  return step({ outcome: 'granted', ...granted(next, run, now) }, next, log)
+}
+
 function grant(row: TaskRow, request: ClaimRequest, moment: StoreMoment): TaskStep<ClaimAnswer> {
   const run = startRun(request, request.slot, 1, moment)
   const next: TaskRow = { ...row, mark: request.slot, run }
@@ -303,6 +337,7 @@ function leaveOut(
 function applyControl(row: TaskRow, request: ControlRequest, now: number): TaskRow | null {
   if (request.kind === 'pause') return { ...row, pausedBy: request.by }
   if (request.kind === 'resume') return { ...row, pausedBy: null }
+  if (request.kind === 'order') return { ...row, orders: request.orders?.after ?? row.orders }
   const { run } = row
   if (run === null || run.expiresAt <= now) return null
   if (request.fence !== null && request.fence !== run.fence) return null
@@ -321,9 +356,16 @@ function startRun(
   return { slot, attempt, token, fence, holder, expiresAt: momentAfter(moment.now, ttlMs), stop: null }
 }
 
-function startedRow(task: string, run: RunRow, after: number, gap: string, now: number): LogChange {
+function startedRow(
+  task: string,
+  run: RunRow,
+  after: number,
+  gap: string,
+  now: number,
+  reason: string | null = null,
+): LogChange {
   const { slot, attempt, fence, holder } = run
-  const open = { reason: null, startedAt: now, endedAt: null, error: null, late: null }
+  const open = { reason, startedAt: now, endedAt: null, error: null, late: null }
   return { kind: 'add', row: { task, slot, attempt, state: 'running', after, gap, fence, holder, ...open } }
 }
 
@@ -358,6 +400,7 @@ function stateOf(row: TaskRow, now: number): TaskState {
     mark,
     generation,
     paused: row.pausedBy !== null,
+    orders: row.orders,
     running: run === null ? null : shown(run, now),
   }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Moment, Timer } from '../core/clock.ts'
 import { Deadline } from '../core/deadline.ts'
 import { DriverFault } from '../core/errors.ts'
-import type { ClaimAnswer, ClaimRequest } from '../driver/task-driver.ts'
+import type { ClaimAnswer, ClaimRequest, OrdersChange } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
@@ -18,6 +18,8 @@ export interface Claim {
   readonly decide: 'run' | 'miss'
   /** With `miss`: why. */
   readonly reason: string
+  /** For a manual run. */
+  readonly orders?: OrdersChange
 }
 
 /** An answer that decides something. */
@@ -138,7 +140,7 @@ export class Claimer {
     return Promise.race([pause, this.#stopped])
   }
 
-  #request({ slot, after, gap, decide, reason }: Claim, token: string): ClaimRequest {
+  #request({ slot, after, gap, decide, reason, orders }: Claim, token: string): ClaimRequest {
     const { storedName, schedule, text, lease, overlap, onCrash, maxAttempts } = this.#task
     return {
       task: storedName,
@@ -156,6 +158,7 @@ export class Claimer {
       maxAttempts,
       decide,
       reason,
+      orders: orders ?? null,
     }
   }
 }

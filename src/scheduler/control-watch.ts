@@ -15,7 +15,7 @@ export interface ControlWatchOptions {
 export class ControlWatch {
   readonly #options: ControlWatchOptions
   #timer: Timer | undefined
-  #version: number | null = null
+  #version = 0
   #isOpen = false
 
   constructor(options: ControlWatchOptions) {
@@ -43,7 +43,8 @@ export class ControlWatch {
       })
       if (!this.#isOpen) return
       storeTime.note(sentAt, now)
-      const isNews = this.#version !== null && this.#version !== version
+      // What was asked for between the first registration and the first look counts as news, too.
+      const isNews = this.#version !== version
       this.#version = version
       if (isNews) onChange()
     } catch {

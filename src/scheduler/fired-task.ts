@@ -179,7 +179,16 @@ export class FiredTask implements Attendee, Draining {
 
   async #run({ answer, token, sentAt }: Granted, handler: TaskHandler): Promise<void> {
     const { slot, attempt, fence, remainingMs, now } = answer
-    const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot }
+    const grant = {
+      slot,
+      attempt,
+      fence,
+      token,
+      sentAt,
+      remainingMs,
+      latenessMs: now - slot,
+      isManual: false,
+    }
     const run = new Run(this.#desk, this.definition, grant, () => {})
     let failure: { readonly error: unknown } | undefined
     const running = run.start(async (view) => {

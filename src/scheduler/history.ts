@@ -1,6 +1,6 @@
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { RunRecord, RunState } from '../driver/task-driver.ts'
-import { gapReason } from './policies.ts'
+import { gapReason, manualReason } from './policies.ts'
 import { type Schedule, slotsBefore } from './schedule.ts'
 
 /** What became of one slot, or of one attempt at it. */
@@ -19,7 +19,8 @@ export interface RunHistoryEntry {
    */
   readonly state: RunState
   /**
-   * Why it did not run, or was not done; null for a run that ended by itself. `overlap`: an earlier one still ran; `paused`;
+   * Why it did not run, or was not done; null for a run that ended by itself, but `manual` for one that an operator asked
+   * for. `overlap`: an earlier one still ran; `paused`;
    * `lock`: another held its lock, or it lost it; `cancelled`: an operator or a newer slot asked it to stop; `timeout`;
    * `max-lifetime`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
@@ -28,6 +29,8 @@ export interface RunHistoryEntry {
    * store that had gone back in time.
    */
   readonly reason: string | null
+  /** Who asked for a `manual` run and why; null for all others. */
+  readonly by: string | null
   readonly fence: number | null
   /** Who ran it, or decided that it does not run; null if nobody in particular did. */
   readonly holder: Holder | null
@@ -84,6 +87,7 @@ function toEntry(task: string, row: RunRecord): RunHistoryEntry {
     attempt,
     state,
     reason,
+    by: reason === manualReason ? row.gap : null,
     fence,
     holder: holder === null ? null : parseHolder(holder),
     startedAt: new Date(startedAt),
@@ -102,6 +106,7 @@ function toMissed(task: string, row: RunRecord, slot: number): RunHistoryEntry {
     attempt: 0,
     state: 'missed',
     reason: row.gap === '' ? gapReason : row.gap,
+    by: null,
     fence: null,
     holder: null,
     startedAt: decidedAt,

@@ -68,6 +68,11 @@ export class Node {
     if (this.#hasBegun) task.begin()
   }
 
+  /** Somebody in this process has asked for something: looks at once. */
+  lookAgain(): void {
+    if (this.#hasBegun) void this.#attendance.lookAgain()
+  }
+
   /** Claims nothing more, lets what runs end, and aborts it after a time. Never rejects. */
   async stop(drainMs: number): Promise<void> {
     this.#isStopped = true

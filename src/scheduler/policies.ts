@@ -25,6 +25,8 @@ export type SlotPlan =
 export const gapReason = 'down'
 /** Why a slot was decided as missed: found after its start deadline, with nothing to catch up. */
 export const lateReason = 'late'
+/** Why a run that an operator asked for took place. */
+export const manualReason = 'manual'
 /** Why a slot that waited for an earlier run was decided as missed: the next one came due. */
 export const overtakenReason = 'overlap'
 

@@ -1,6 +1,7 @@
-import { askStore } from '../core/store-call.ts'
+import { quoted } from '../core/errors.ts'
 import type { Desk } from './desk.ts'
 import { reportError } from './report-error.ts'
+import { sendControl } from './task-control.ts'
 import type { TaskDefinition } from './task-options.ts'
 
 /** Asks a run on another node to stop, once for the whole fleet: all nodes ask under one request id. Never rejects. */
@@ -17,10 +18,7 @@ export async function requestStop(
     fence,
   } as const
   try {
-    await askStore(context, `ask a run of ${JSON.stringify(name.slice(0, 100))} to stop`, async (call) => {
-      const answer = await context.session.tasks.control(request, call)
-      if (answer.outcome === 'failed') throw answer.error
-    })
+    await sendControl(context, `ask a run of ${quoted(name)} to stop`, request)
   } catch (error) {
     reportError(context, error, name)
   }

@@ -24,6 +24,8 @@ export interface RunGrant {
   readonly remainingMs: number
   /** How long after its slot it was granted. */
   readonly latenessMs: number
+  /** An operator asked for it. */
+  readonly isManual: boolean
 }
 
 /** Why a run is asked to stop. */
@@ -217,10 +219,11 @@ export class Run {
 
   #view(): TaskRun {
     const hold = this.#hold
-    const { slot, attempt, fence } = this.grant
+    const { slot, attempt, fence, isManual } = this.grant
     return {
       task: this.#task.name,
       slot: new Date(slot),
+      isManual,
       attempt,
       fence,
       get signal() {

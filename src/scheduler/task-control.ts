@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { InvalidOptionError, quoted, UnknownTaskError } from '../core/errors.ts'
+import { DriverFault, InvalidOptionError, quoted, UnknownTaskError } from '../core/errors.ts'
 import { refuseUnknown } from '../core/options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
+import type { BusyAnswer, FailedAnswer } from '../driver/driver.ts'
 import type { ControlAnswer, ControlRequest } from '../driver/task-driver.ts'
 
 export interface ControlOptions {
@@ -33,22 +34,33 @@ const verbs = { pause: 'pause', resume: 'resume', cancel: 'cancel the run of' } 
  */
 export async function requestControl(
   context: ServiceContext,
-  kind: ControlRequest['kind'],
+  kind: 'pause' | 'resume' | 'cancel',
   name: string,
   options: CancelOptions,
 ): Promise<CancelOutcome> {
   const request = resolveControl(context, kind, name, options)
-  const answer = await askStore(context, `${verbs[kind]} ${quoted(name)}`, async (call) => {
-    const one: ControlAnswer = await context.session.tasks.control(request, call)
-    if (one.outcome === 'failed') throw one.error
-    return one
-  })
+  const answer = await sendControl(context, `${verbs[kind]} ${quoted(name)}`, request)
   if (answer.outcome === 'unregistered') throw new UnknownTaskError(name)
   return answer.outcome === 'applied' || answer.outcome === 'repeated' ? answer.outcome : 'idle'
 }
 
+/** @throws StoreUnavailableError, StoreUnusableError */
+export function sendControl(
+  context: ServiceContext,
+  what: string,
+  request: ControlRequest,
+): Promise<Exclude<ControlAnswer, BusyAnswer | FailedAnswer>> {
+  return askStore(context, what, async (call) => {
+    const answer = await context.session.tasks.control(request, call)
+    if (answer.outcome === 'failed') throw answer.error
+    if (answer.outcome === 'busy')
+      throw new DriverFault('retry', 'The record was locked by other statements.')
+    return answer
+  })
+}
+
 /** @throws InvalidOptionError */
-function resolveControl(
+export function resolveControl(
   context: ServiceContext,
   kind: ControlRequest['kind'],
   name: string,

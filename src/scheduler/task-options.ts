@@ -220,6 +220,15 @@ export function resolveSchedule(
   return intervalSchedule(parseDuration('every', every, { min: 100, max: year }))
 }
 
+/** The task is fired by something else than a scheduler. */
+export function isFiredElsewhere(text: string): boolean {
+  try {
+    return (JSON.parse(text) as { fired?: unknown } | null)?.fired === true
+  } catch {
+    return false
+  }
+}
+
 function resolveMaxAttempts(maxAttempts: number | undefined, onCrash: 'skip' | 'retry'): number {
   if (maxAttempts === undefined) return onCrash === 'retry' ? 3 : 1
   if (onCrash !== 'retry') {

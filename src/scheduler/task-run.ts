@@ -4,6 +4,8 @@ export interface TaskRun {
   readonly task: string
   /** The nominal instant of the slot, not when it was started. */
   readonly slot: Date
+  /** An operator asked for it (`trigger`, `backfill`): `slot` is when, or the slot to run again. */
+  readonly isManual: boolean
   /** 1, or more if earlier attempts at this slot were lost (`onCrash: 'retry'`). */
   readonly attempt: number
   /** The fencing token: greater than that of every earlier run of this task. Send it along with writes. */

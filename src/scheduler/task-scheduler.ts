@@ -8,6 +8,7 @@ import type { TaskRecord } from '../driver/task-driver.ts'
 import { scheduledMethodsOf } from './decorators/scheduled-methods.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
+import { type BackfillOptions, orderRange, orderRun } from './manual-runs.ts'
 import { Node } from './node.ts'
 import type { Schedule } from './schedule.ts'
 import {
@@ -209,6 +210,30 @@ export class TaskScheduler {
    */
   async cancel(name: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     return requestControl(this.#context, 'cancel', name, options)
+  }
+
+  /**
+   * Runs a task now, once, on whatever node has it: also while it is paused, and beside its schedule. It waits for a run
+   * under way; slots that come due while it runs are overlapped by it. Its `slot` is when it was asked for. As {@link pause}.
+   *
+   * @throws SchedulerStateError if it is no task of a scheduler, or too many are waiting
+   */
+  async trigger(name: string, options: ControlOptions = {}): Promise<ControlOutcome> {
+    const outcome = await orderRun(this.#context, name, options)
+    this.#node?.lookAgain()
+    return outcome
+  }
+
+  /**
+   * Runs decided slots of a range again, or for the first time if they were missed: the oldest first, one after the other,
+   * like as many calls of {@link trigger} with those slots. As {@link pause}.
+   *
+   * @throws InvalidOptionError if no decided slot is in it, or more than 10,000; SchedulerStateError
+   */
+  async backfill(name: string, options: BackfillOptions): Promise<ControlOutcome> {
+    const outcome = await orderRange(this.#context, name, options)
+    this.#node?.lookAgain()
+    return outcome
   }
 
   /** Stops with the usual drain. */

@@ -23,6 +23,7 @@ type Heard = TaskState & { readonly stop?: string | null }
 export class TaskView {
   #mark: number | null = null
   #isPaused = false
+  #orders = ''
   #running: SeenRun | null = null
   #asOf = -Infinity
 
@@ -35,17 +36,23 @@ export class TaskView {
     return this.#isPaused
   }
 
+  /** The manual runs that were asked for; `''` for none. */
+  get orders(): string {
+    return this.#orders
+  }
+
   get running(): SeenRun | null {
     return this.#running
   }
 
   /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
   learn(state: Heard, receivedAt: number): void {
-    const { now, mark, paused, running, stop = null } = state
+    const { now, mark, paused, orders, running, stop = null } = state
     const known = this.#running
     this.#asOf = now
     this.#mark = mark
     this.#isPaused = paused
+    this.#orders = orders
     this.#running =
       running === null
         ? null

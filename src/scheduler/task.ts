@@ -8,7 +8,8 @@ import { Completion } from './completion.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
 import type { LapseWatched } from './lapse-watch.ts'
-import { gapReason, lateReason, overtakenReason, planSlot } from './policies.ts'
+import { nextOrderedSlot } from './orders.ts'
+import { gapReason, lateReason, manualReason, overtakenReason, planSlot } from './policies.ts'
 import { Registration } from './registration.ts'
 import { requestStop } from './request-stop.ts'
 import { reportError } from './report-error.ts'
@@ -171,7 +172,15 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
       else if (!isPaused || running.isCancelled || !this.#isRetryDue(running)) return lapseClaim
     }
     lapses.watch(this)
-    return null
+    return running === null ? this.#nextOrderClaim(mark) : null
+  }
+
+  /** A manual run that an operator has asked for; whatever is due goes first. */
+  #nextOrderClaim(mark: number): Claim | null {
+    if (this.#view.orders === '') return null
+    const { schedule } = this.definition
+    const { slot, decide, by, orders } = nextOrderedSlot(schedule, this.#view.orders, mark)
+    return { slot, after: mark, decide, gap: by, reason: manualReason, orders }
   }
 
   /** Sets the time of the next slot, unless there is one to claim now. */
@@ -241,6 +250,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     if (isCleared && answer.outcome !== 'takeover') void reportLoss(this.#desk, this.definition, before)
     if (answer.outcome === 'granted' || answer.outcome === 'takeover') {
       this.#begin({ ...claimed, answer }, claim)
+    } else if (claim.orders !== undefined) {
+      if (answer.orders === claim.orders.before && answer.outcome !== 'held') await this.#claimer.rest()
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
       this.#queue(claim, answer.running)
     } else if (answer.outcome === 'early') {
@@ -267,11 +278,13 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
       if (!this.#isRetryDue(answer)) this.#leaveOut(answer, 'stopped')
       return
     }
-    const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot }
+    const isManual = claim.orders !== undefined && answer.outcome === 'granted'
+    const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot, isManual }
     const run = new Run(this.#desk, this.definition, grant, () => this.wake())
     this.#runs.set(run, this.#runToEnd(run))
     // It was due before the retry, which was none of its fault: it waits instead of being skipped.
-    if (answer.outcome === 'takeover' && claim.slot > claim.after) this.#deferral = { run, slot: claim.slot }
+    const isDue = claim.orders === undefined && claim.slot > claim.after
+    if (answer.outcome === 'takeover' && isDue) this.#deferral = { run, slot: claim.slot }
   }
 
   /** It was granted, and is not begun after all. */
@@ -321,6 +334,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   #tell(claim: Claim, { answer }: Claimed): void {
     const { outcome } = answer
     if (outcome === 'early' || outcome === 'behind' || outcome === 'superseded' || outcome === 'held') return
+    if (claim.orders !== undefined && answer.outcome !== 'granted' && answer.outcome !== 'takeover') return
     const isLapseClaim = claim.slot === claim.after
     if (isLapseClaim && outcome === 'decided') return
     const isMissed = outcome === 'skipped' && claim.decide === 'miss' && answer.reason === claim.reason

@@ -75,6 +75,7 @@ function entry(
     attempt,
     state,
     reason,
+    by: null,
     fence,
     holder: null,
     startedAt: at,

@@ -36,13 +36,22 @@ export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriv
     return answer
   }
 
+  const lastAttempt = (task: string, slot: number): number => {
+    const attempts = [...(runs.get(task)?.values() ?? [])].filter((row) => row.slot === slot)
+    return Math.max(0, ...attempts.map(({ attempt }) => attempt))
+  }
+
   return {
     async register(requests) {
       return requests.map((request) => apply(request.task, (row) => registerTask(row, request, moment())))
     },
     async claim(requests) {
       return requests.map((request) =>
-        orFailed(() => apply(request.task, (row) => claimSlot(row, request, moment()))),
+        orFailed(() =>
+          apply(request.task, (row) =>
+            claimSlot(row, request, moment(), (slot) => lastAttempt(request.task, slot)),
+          ),
+        ),
       )
     },
     async refresh(requests) {
@@ -103,7 +112,7 @@ function applyToLog(rows: Map<string, RunRecord>, change: LogChange): void {
     return
   }
   const { state, reason, error, endedAt } = change
-  rows.set(rowId(change), { ...row, state, reason, error, endedAt })
+  rows.set(rowId(change), { ...row, state, reason: reason ?? row.reason, error, endedAt })
 }
 
 function rowId(row: { readonly slot: number; readonly attempt: number }): string {

@@ -11,7 +11,8 @@ import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
 
 /**
  * Input: $1 namespace, then one array for each: $2 task, $3 slot, $4 after, $5 gap, $6 fingerprint, $7 definition,
- * $8 attendMs, $9 token, $10 ttlMs, $11 holder, $12 overlap, $13 onCrash, $14 maxAttempts, $15 decide, $16 reason.
+ * $8 attendMs, $9 token, $10 ttlMs, $11 holder, $12 overlap, $13 onCrash, $14 maxAttempts, $15 decide, $16 reason,
+ * $17 and $18 the orders of a manual run before and after, null for a slot of the schedule.
  * Output: [[outcome, reason, …state], …].
  *
  * One statement, so one transaction. `v` is each task's record: locked, in its latest version, if the claim may change
@@ -25,7 +26,8 @@ import { loggedColumns, overwriteLogged, stateColumns } from './tasks.sql.ts'
 export function claimSql({ tasks, runs }: TableNames, lockedRows: LockedRows): string {
   const mayChange = `l.fingerprint = r.fingerprint and (
            (l.run_token is not null and (l.run_expires_at <= (select now from t)) <> (l.run_token = r.token))
-           or (r.slot <= (select ms from t) and r.slot > l.mark and r.after = l.mark
+           or (r.orders_before = l.orders and r.slot <= (select ms from t) and (l.run_token is null or r.decide = 'miss'))
+           or (r.orders_before is null and r.slot <= (select ms from t) and r.slot > l.mark and r.after = l.mark
                and not (l.run_token is not null and (r.overlap = 'queue' or l.run_token = r.token)
                         and r.decide = 'run' and l.paused_by is null)))`
   const isAlive = '(l.run_token is not null and l.run_expires_at > (select now from t))'
@@ -33,13 +35,14 @@ export function claimSql({ tasks, runs }: TableNames, lockedRows: LockedRows): s
   select u.*, row_number() over (partition by u.task order by u.ord) as nth
     from (select ord, task collate "C" as task, slot, after, gap, fingerprint, definition,
                  attend * interval '1 ms' as attend, token, ttl * interval '1 ms' as ttl, holder, overlap, on_crash,
-                 max_attempts, decide, reason
+                 max_attempts, decide, reason, orders_before, orders_after
             from unnest($2::text::text[], $3::text::bigint[], $4::text::bigint[], $5::text::text[], $6::text::text[],
                         $7::text::text[], $8::text::float8[], $9::text::text[], $10::text::float8[],
                         $11::text::text[], $12::text::text[], $13::text::text[], $14::text::float8[],
-                        $15::text::text[], $16::text::text[])
+                        $15::text::text[], $16::text::text[], $17::text::text[], $18::text::text[])
                  with ordinality u(task, slot, after, gap, fingerprint, definition, attend, token, ttl, holder,
-                                   overlap, on_crash, max_attempts, decide, reason, ord)) u),
+                                   overlap, on_crash, max_attempts, decide, reason, orders_before, orders_after,
+                                   ord)) u),
 ${moment},
 v as materialized (
   select $1 as namespace, r.*, coalesce(a.record, b.record, s.record) as record,
@@ -59,6 +62,7 @@ v as materialized (
        where l.namespace = $1 and l.task = r.task limit 1) s on true),
 x as materialized (
   select v.*, (v.record).mark, (v.record).run_slot, (v.record).run_attempt, (v.record).fence as last_fence,
+         (v.record).orders,
          (v.record).paused_by is not null as paused,
          (v.record).run_token is not null and (v.record).run_expires_at > t.now as is_alive,
          (v.record).run_token is not null and (v.record).run_expires_at <= t.now as is_lapsed,
@@ -72,7 +76,12 @@ d as materialized (
               when (x.record).fingerprint <> x.fingerprint then 'superseded'
               when x.is_alive and x.is_own then 'rearmed'
               when x.is_lapsed and not x.is_own and x.is_retried and not x.paused then 'takeover'
+              when x.orders_before <> x.orders then 'behind'
               when x.slot > t.ms then 'early'
+              when x.orders_before is not null then
+                case when x.decide = 'miss' then 'dropped'
+                     when x.is_alive or x.is_lapsed and (x.is_own or x.is_retried) then 'held'
+                     else 'ordered' end
               when x.slot <= x.mark then 'decided'
               when x.after <> x.mark then 'behind'
               when x.paused then 'paused'
@@ -83,7 +92,7 @@ d as materialized (
               else 'held' end as decision
     from x cross join t),
 n as materialized (
-  select d.*, case when d.decision in ('granted', 'takeover') and d.last_fence >= ${greatestFence} then 'overflow'
+  select d.*, case when d.decision in ('granted', 'takeover', 'ordered') and d.last_fence >= ${greatestFence} then 'overflow'
                    else d.decision end as outcome
     from d),
 ins as (
@@ -96,24 +105,29 @@ ins as (
 upd as (
   update ${tasks} l
      set mark = case when n.outcome in ('granted', 'paused', 'missed', 'overlap') then n.slot else l.mark end,
-         fence = case when n.outcome in ('granted', 'takeover') then greatest(l.fence + 1, ${clockMicros})
+         orders = case when n.outcome in ('ordered', 'dropped') then n.orders_after else l.orders end,
+         fence = case when n.outcome in ('granted', 'takeover', 'ordered') then greatest(l.fence + 1, ${clockMicros})
                       else l.fence end,
-         run_slot = case when n.outcome = 'granted' then n.slot
+         run_slot = case when n.outcome in ('granted', 'ordered') then n.slot
                          when n.is_given_up then null else l.run_slot end,
          run_attempt = case n.outcome when 'granted' then 1 when 'takeover' then l.run_attempt + 1
+                       when 'ordered' then 1 + coalesce((
+                         select max(g.attempt) from ${runs} g
+                          where g.namespace = $1 and g.task = n.task and g.slot = n.slot), 0)
                        else case when n.is_given_up then null else l.run_attempt end end,
-         run_token = case when n.outcome in ('granted', 'takeover') then n.token
+         run_token = case when n.outcome in ('granted', 'takeover', 'ordered') then n.token
                           when n.is_given_up then null else l.run_token end,
-         run_holder = case when n.outcome in ('granted', 'takeover') then n.holder
+         run_holder = case when n.outcome in ('granted', 'takeover', 'ordered') then n.holder
                            when n.is_given_up then null else l.run_holder end,
-         run_expires_at = case when n.outcome in ('granted', 'takeover') then clock_timestamp() + n.ttl
+         run_expires_at = case when n.outcome in ('granted', 'takeover', 'ordered') then clock_timestamp() + n.ttl
                                when n.outcome = 'rearmed' then greatest(l.run_expires_at, clock_timestamp() + n.ttl)
                                when n.is_given_up then null else l.run_expires_at end,
-         run_stop = case when n.outcome in ('granted', 'takeover') or n.is_given_up then null else l.run_stop end
+         run_stop = case when n.outcome in ('granted', 'takeover', 'ordered') or n.is_given_up then null else l.run_stop end
     from n
    where (l.namespace, l.task) = (n.namespace, n.task) and n.is_locked and n.outcome <> 'overflow'
      and (select count(*) from ins) >= 0
-     and (n.is_given_up or n.outcome in ('granted', 'takeover', 'rearmed', 'paused', 'missed', 'overlap'))
+     and (n.is_given_up or n.outcome in ('granted', 'takeover', 'ordered', 'rearmed', 'paused', 'missed', 'overlap',
+                                         'dropped'))
   returning l.task, l.run_slot, l.run_attempt, l.fence, l as record),
 over as materialized (
   select (select g.ctid from ${runs} g
@@ -122,7 +136,7 @@ over as materialized (
     from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'),
 lost as (
   update ${runs} g
-     set state = 'lost', reason = case when over.run_stop is not null then 'cancelled' end, error = over.run_stop,
+     set state = 'lost', reason = case when over.run_stop is not null then 'cancelled' else g.reason end, error = over.run_stop,
          ended_at = t.now
     from over cross join t where g.ctid = over.row_id),
 logged as (
@@ -134,6 +148,9 @@ logged as (
   select $1, n.task, upd.run_slot, upd.run_attempt, 'running', null::text, upd.run_slot, '', upd.fence, n.holder, t.now,
          null::timestamptz
     from n join upd on upd.task = n.task cross join t where n.outcome = 'takeover'
+   union all
+  select $1, n.task, n.slot, upd.run_attempt, 'running', n.reason, n.slot, n.gap, upd.fence, n.holder, t.now, null
+    from n join upd on upd.task = n.task cross join t where n.outcome = 'ordered'
    union all
   select $1, n.task, n.slot, 0, case n.outcome when 'missed' then 'missed' else 'skipped' end,
          case n.outcome when 'missed' then n.reason else n.outcome end, n.mark, n.gap, null::bigint, n.holder,
@@ -149,11 +166,12 @@ select json_agg(
          json_build_array('busy')
        when n.outcome = 'overflow' then json_build_array('overflow', n.last_fence)
        else json_build_array(
-         case when n.outcome in ('paused', 'missed', 'overlap') then 'skipped'
+         case when n.outcome in ('paused', 'missed', 'overlap', 'dropped') then 'skipped'
+              when n.outcome = 'ordered' then 'granted'
               when n.outcome = 'unknown' then 'unregistered'
               when n.outcome = 'rearmed' then case when l.run_attempt > 1 then 'takeover' else 'granted' end
               else n.outcome end,
-         case n.outcome when 'missed' then n.reason else n.outcome end,
+         case when n.outcome in ('missed', 'dropped') then n.reason else n.outcome end,
          ${stateColumns}) end order by r.ord)::text as answer
   from c cross join t cross join r
        left join n on n.task = r.task and r.nth = 1

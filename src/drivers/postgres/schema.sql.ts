@@ -78,6 +78,7 @@ function tableStatements({ leases, tasks, runs, namespaces }: TableNames): Reado
   run_holder text,
   run_expires_at timestamptz,
   run_stop text,
+  orders text not null default '',
   control_requests text[] not null default '{}',
   primary key (namespace, task)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05)`,

@@ -20,7 +20,7 @@ export const overwriteLogged = `on conflict (namespace, task, slot, attempt) do 
 
 /** TaskState of the record `l` at the moment of `t`, as elements of a JSON array. */
 export const stateColumns: string = `t.ms, l.mark, l.generation, l.paused_by is not null, l.run_slot, l.run_attempt,
-         l.fence, ${millisUntil('l.run_expires_at')}, l.run_holder`
+         l.fence, ${millisUntil('l.run_expires_at')}, l.run_holder, l.orders`
 
 const nth = 'row_number() over (partition by u.task order by u.ord) as nth'
 
@@ -187,7 +187,7 @@ upd as (
    where (l.namespace, l.task) = (v.namespace, v.task) and v.is_locked and (select count(*) from v) >= 0
   returning l.task),
 ended as (
-  update ${runs} g set state = v.outcome, reason = v.reason, error = v.error, ended_at = t.now
+  update ${runs} g set state = v.outcome, reason = coalesce(v.reason, g.reason), error = v.error, ended_at = t.now
     from v join upd on upd.task = v.task cross join t
    where g.ctid = v.row_id),
 o as materialized (
@@ -210,12 +210,14 @@ select json_agg(json_build_array(
 }
 
 /**
- * Input: $1 namespace, $2 task, $3 kind, $4 request id, $5 by, $6 fence or '', $7 channel.
+ * Input: $1 namespace, $2 task, $3 kind, $4 request id, $5 by, $6 fence or '', $7 channel, $8 and $9 orders
+ * before and after.
  * Output: [outcome, version].
  */
 export function controlSql({ tasks, namespaces }: TableNames, lockedRows: LockedRows): string {
   return `with mine as materialized (
   select l.task, $4 = any(l.control_requests) as is_repeated,
+         $3 = 'order' and l.orders <> $8 as is_changed,
          $3 <> 'cancel' or (l.run_token is not null and l.run_expires_at > clock_timestamp()
                             and ($6 = '' or l.fence = nullif($6, '')::bigint)) as applies
     from ${tasks} l where l.namespace = $1 and l.task = $2
@@ -224,14 +226,16 @@ upd as (
   update ${tasks} l
      set paused_by = case $3 when 'pause' then $5 when 'resume' then null else l.paused_by end,
          run_stop = case $3 when 'cancel' then $5 else l.run_stop end,
+         orders = case $3 when 'order' then $9 else l.orders end,
          control_requests = l.control_requests[greatest(1, cardinality(l.control_requests) - 14):] || $4::text
     from mine m
-   where l.namespace = $1 and l.task = $2 and m.applies and not m.is_repeated
+   where l.namespace = $1 and l.task = $2 and m.applies and not m.is_repeated and not m.is_changed
   returning l.task),
 ${raiseVersion(namespaces, 'upd', '$7')},
 c as materialized (select set_config('synchronous_commit', ${durably}, true) from told)
 select case when raised.version is not null then json_build_array('applied', raised.version)
             when m.is_repeated then json_build_array('repeated', coalesce(v.version, 0))
+            when m.is_changed then json_build_array('changed')
             when m.task is not null then json_build_array('idle')
             when l.task is not null then json_build_array('busy')
             else json_build_array('unregistered') end::text as answer

@@ -77,6 +77,8 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
             'decide',
             'reason',
           ),
+          arrayText(requests.map(({ orders }) => orders?.before ?? null)),
+          arrayText(requests.map(({ orders }) => orders?.after ?? null)),
         ]
         return (await store.ask<ClaimRow[]>(claim[call.lockedRows], values, call.attempt)).map(claimAnswer)
       },
@@ -98,8 +100,18 @@ export function tasksIn(store: PostgresStore): (scope: Scope) => TaskDriver {
         )
       },
 
-      async control({ task, kind, requestId, by, fence }, call) {
-        const values = [namespace, task, kind, requestId, by, fence === null ? '' : String(fence), channel]
+      async control({ task, kind, requestId, by, fence, orders }, call) {
+        const values = [
+          namespace,
+          task,
+          kind,
+          requestId,
+          by,
+          fence === null ? '' : String(fence),
+          channel,
+          orders?.before ?? '',
+          orders?.after ?? '',
+        ]
         return controlAnswer(await store.ask<ControlRow>(control[call.lockedRows], values, call.attempt))
       },
 
@@ -144,6 +156,7 @@ type StateRow = [
   fence: number,
   remainingMs: number,
   holder: string,
+  orders: string,
 ]
 
 function stateOf([
@@ -156,9 +169,10 @@ function stateOf([
   fence,
   remainingMs,
   holder,
+  orders,
 ]: StateRow): TaskState {
   const running = slot === null ? null : { slot, attempt, fence, remainingMs, holder }
-  return { now, mark, generation, paused, running }
+  return { now, mark, generation, paused, orders, running }
 }
 
 type RegisterRow = ['busy'] | [outcome: 'created' | 'current' | 'raised' | 'superseded', ...StateRow]
@@ -198,7 +212,7 @@ function completeAnswer([outcome, now]: CompleteRow): CompleteAnswer {
   return outcome === 'busy' ? { outcome } : { outcome, now }
 }
 
-type ControlRow = ['applied' | 'repeated', version: number] | ['idle' | 'unregistered' | 'busy']
+type ControlRow = ['applied' | 'repeated', version: number] | ['idle' | 'changed' | 'unregistered' | 'busy']
 
 function controlAnswer(row: ControlRow): ControlAnswer {
   if (row[0] === 'applied' || row[0] === 'repeated') return { outcome: row[0], version: row[1] }

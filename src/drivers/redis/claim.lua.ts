@@ -4,7 +4,8 @@ import { taskRecordLua } from './task-record.lua.ts'
  * Claims one slot of each task. The rules are numbered as in src/driver/task-driver.ts.
  *
  * Input: `KEYS` as in task-record.lua.ts; `ARGV` per item slot, after, gap, fingerprint, definition, attendance in
- * milliseconds, token, ttl in microseconds, holder, overlap, onCrash, most attempts, decide, reason.
+ * milliseconds, token, ttl in microseconds, holder, overlap, onCrash, most attempts, decide, reason; `1` and the orders
+ * before and after for a manual run, `0` and nothing twice for a slot of the schedule.
  *
  * Output per item: as `answer` there; the last text is the reason of `skipped`. For `granted` and `takeover` the
  * running slot is the one to run. Or `failed` and why.
@@ -35,7 +36,24 @@ local function leave_out(record, log, claim, state, reason)
   return answer('skipped', record, reason)
 end
 
+local function decide_order(record, log, claim)
+  if claim.before ~= record.orders then return answer('behind', record) end
+  if claim.slot > now then return answer('early', record) end
+  if claim.decide ~= 'miss' and record.running then return answer('held', record) end
+  begin_writing(claim.name)
+  change(record, 'orders', claim.next_orders)
+  if claim.decide == 'miss' then
+    save(claim.name, record)
+    return answer('skipped', record, claim.reason)
+  end
+  start(record, claim, claim.fence, claim.slot, last_attempt(log, claim.slot) + 1)
+  save(claim.name, record)
+  log_started(log, record, claim.slot, claim.gap, claim.reason)
+  return answer('granted', record)
+end
+
 local function decide(record, log, claim)
+  if claim.is_manual then return decide_order(record, log, claim) end
   -- 5 to 7
   if claim.slot > now then return answer('early', record) end
   if claim.slot <= record.mark then return answer('decided', record) end
@@ -96,13 +114,13 @@ end
 
 local answers = {}
 for i = 4, #KEYS, 2 do
-  local at = 7 * i - 28
+  local at = (i - 4) / 2 * 17
   local name, log = KEYS[i], KEYS[i + 1]
   local claim = {
     name = name, slot = tonumber(ARGV[at + 1]), after = tonumber(ARGV[at + 2]), gap = ARGV[at + 3],
     fingerprint = ARGV[at + 4], token = ARGV[at + 7], ttl = tonumber(ARGV[at + 8]), holder = ARGV[at + 9],
     overlap = ARGV[at + 10], on_crash = ARGV[at + 11], most = tonumber(ARGV[at + 12]), decide = ARGV[at + 13],
-    reason = ARGV[at + 14],
+    reason = ARGV[at + 14], is_manual = ARGV[at + 15] == '1', before = ARGV[at + 16], next_orders = ARGV[at + 17],
   }
   local record, wrong = load(name)
   wrong = wrong or check_log(log)

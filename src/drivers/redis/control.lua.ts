@@ -3,10 +3,10 @@ import { taskRecordLua } from './task-record.lua.ts'
 /**
  * Applies one operator request, once.
  *
- * Input: `KEYS` as in task-record.lua.ts with one task; `ARGV` kind, request id, by, and `1` and the fence or `0` and
- * nothing.
+ * Input: `KEYS` as in task-record.lua.ts with one task; `ARGV` kind, request id, by, `1` and the fence or `0` and
+ * nothing, the orders before and after.
  *
- * Output: one answer: `applied` or `repeated` and the control version; `idle`; `unregistered`; or `failed` and why.
+ * Output: one answer: `applied` or `repeated` and the control version; `idle`; `changed`; `unregistered`; or `failed` and why.
  *
  * Atomic because a script is: the request is noted, applied, counted and published in one step.
  */
@@ -26,6 +26,9 @@ if kind == 'cancel' then
   if not is_under_way(record) or (fence and fence ~= record.fence) then return { { 'idle' } } end
   change(record, 'stopping', true)
   change(record, 'stop', by)
+elseif kind == 'order' then
+  if record.orders ~= ARGV[6] then return { { 'changed' } } end
+  change(record, 'orders', ARGV[7])
 else
   change(record, 'paused', kind == 'pause')
   change(record, 'by', kind == 'pause' and by or '')

@@ -28,7 +28,8 @@ local function digits(number)
 end
 
 local names = {
-  'mark', 'generation', 'fingerprint', 'former', 'definition', 'registered', 'attended', 'paused', 'by', 'requests',
+  'mark', 'generation', 'fingerprint', 'former', 'definition', 'registered', 'attended', 'paused', 'by', 'orders',
+  'requests',
   'running', 'slot', 'attempt', 'token', 'fence', 'holder', 'expires', 'stopping', 'stop',
 }
 local numbers = {
@@ -153,9 +154,14 @@ local function log_undone(log, slot, state, reason, after, gap, holder)
   })
 end
 
-local function log_started(log, record, after, gap)
+local function last_attempt(log, slot)
+  local member = redis.call('ZREVRANGEBYSCORE', log, digits(slot), digits(slot), 'LIMIT', 0, 1)[1]
+  return member and tonumber(string.sub(member, 1, 10)) or 0
+end
+
+local function log_started(log, record, after, gap, reason)
   put_row(log, record.slot, record.attempt, {
-    digits(record.slot), digits(record.attempt), 'running', false, digits(after), gap, digits(record.fence),
+    digits(record.slot), digits(record.attempt), 'running', reason or false, digits(after), gap, digits(record.fence),
     record.holder, digits(now), false, false, false,
   })
 end
@@ -163,7 +169,7 @@ end
 local function log_end(log, slot, attempt, state, reason, trouble)
   local _, row = find_row(log, slot, attempt)
   if not row then return end
-  row[3], row[4], row[10], row[11] = state, reason, digits(now), trouble
+  row[3], row[4], row[10], row[11] = state, reason or row[4], digits(now), trouble
   put_row(log, slot, attempt, row)
 end
 
@@ -177,7 +183,7 @@ local function create(name, log, fingerprint, definition, attend, mark)
   local record = { changed = {} }
   local values = {
     mark = mark, generation = 1, fingerprint = fingerprint, former = {}, definition = definition, registered = now,
-    attended = now + attend, paused = false, by = '', requests = {}, running = false, slot = 0, attempt = 0,
+    attended = now + attend, paused = false, by = '', orders = '', requests = {}, running = false, slot = 0, attempt = 0,
     token = '', fence = 0, holder = '', expires = 0, stopping = false, stop = '',
   }
   for _, field in ipairs(names) do change(record, field, values[field]) end
@@ -191,7 +197,7 @@ local function answer(outcome, record, extra)
   return {
     outcome, digits(now), digits(record.mark), digits(record.generation), record.paused and '1' or '0',
     record.running and '1' or '0', digits(record.slot), digits(record.attempt), digits(record.fence),
-    digits(record.expires - now_us), record.holder, extra or '',
+    digits(record.expires - now_us), record.holder, extra or '', record.orders,
   }
 end
 `

@@ -2,12 +2,27 @@ import type { RunRecord, RunState, TaskRecord, TaskState } from '../../driver/ta
 
 /** @param words what `answer` in task-record.lua.ts makes */
 export function readTaskState(words: readonly string[]): TaskState {
-  const [, now, mark, generation, paused, running, slot, attempt, fence, remaining, holder = ''] = words
+  const [
+    ,
+    now,
+    mark,
+    generation,
+    paused,
+    running,
+    slot,
+    attempt,
+    fence,
+    remaining,
+    holder = '',
+    ,
+    orders = '',
+  ] = words
   return {
     now: Number(now),
     mark: Number(mark),
     generation: Number(generation),
     paused: paused === '1',
+    orders,
     running:
       running === '1'
         ? {
@@ -25,7 +40,7 @@ export function readTaskState(words: readonly string[]): TaskState {
 export function readTask(task: string, words: readonly string[]): TaskRecord {
   const state = readTaskState(words)
   const [fingerprint = '', definition = '', registered, attended, by = '', stopping, stop = ''] =
-    words.slice(12)
+    words.slice(13)
   return {
     ...state,
     task,

@@ -90,6 +90,9 @@ export class RedisTasks implements TaskDriver {
       String(request.maxAttempts),
       request.decide,
       request.reason,
+      request.orders ? '1' : '0',
+      request.orders?.before ?? '',
+      request.orders?.after ?? '',
     ])
     const answers = await this.#ask(scripts.claim, namesOf(requests), args, call)
     return answers.map((words, index) => this.#claimAnswer(requests[index]?.task, words))
@@ -134,13 +137,20 @@ export class RedisTasks implements TaskDriver {
   }
 
   async control(request: ControlRequest, call: CallOptions): Promise<ControlAnswer> {
-    const { task, kind, requestId, by, fence } = request
-    const args = [kind, requestId, by, ...optional(fence === null ? null : String(fence))]
+    const { task, kind, requestId, by, fence, orders } = request
+    const args = [
+      kind,
+      requestId,
+      by,
+      ...optional(fence === null ? null : String(fence)),
+      orders?.before ?? '',
+      orders?.after ?? '',
+    ]
     const [words = []] = await this.#ask(scripts.control, [task], args, call)
     const [outcome, version] = words
     if (outcome === 'failed') return this.#failed(task, words)
     if (outcome === 'applied' || outcome === 'repeated') return { outcome, version: Number(version) }
-    return { outcome: outcome as 'idle' | 'unregistered' }
+    return { outcome: outcome as 'idle' | 'changed' | 'unregistered' }
   }
 
   async poll(call: CallOptions): Promise<PollAnswer> {

@@ -81,6 +81,7 @@ create table if not exists ${tables.task} (
   run_holder     text,
   run_expires_at integer,
   run_stop       text,
+  orders         text    not null,  -- the manual runs that were asked for
   requests       text    not null,  -- JSON: the control requests that were applied
   primary key (namespace, task)
 ) strict, without rowid;

@@ -17,6 +17,7 @@ export function toTask(row: SqliteRow): TaskRow {
     attendedUntil: columns.whole('attended_until'),
     pausedBy: columns.textOrNull('paused_by'),
     run: columns.wholeOrNull('run_fence') === null ? null : toRunRow(columns),
+    orders: columns.text('orders'),
     requests: columns.texts('requests'),
   }
 }
@@ -41,6 +42,7 @@ export function taskValues(row: TaskRow): readonly SqliteValue[] {
     run?.holder ?? null,
     run?.expiresAt ?? null,
     run?.stop ?? null,
+    row.orders,
     JSON.stringify(row.requests),
   ]
 }

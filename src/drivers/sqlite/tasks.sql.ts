@@ -13,9 +13,11 @@ export interface TaskStatements {
   readonly save: string
   /** In: namespace, task, slot, attempt. Out: all columns but the namespace. */
   readonly findRun: string
+  /** In: namespace, task, slot. Out: the greatest attempt, or null. */
+  readonly lastAttempt: string
   /** In: all columns. */
   readonly addRun: string
-  /** In: state, reason, error, ended_at; namespace, task, slot, attempt. */
+  /** In: state, reason (null: as it was), error, ended_at; namespace, task, slot, attempt. */
   readonly endRun: string
   /** In: late; namespace, task, slot, attempt. */
   readonly lateRun: string
@@ -27,7 +29,7 @@ export interface TaskStatements {
 
 export function taskStatements({ task, run }: SqliteTables): TaskStatements {
   const columns = `task, mark, fingerprint, former, generation, definition, registered_at, attended_until, paused_by,
-        run_slot, run_attempt, run_token, run_fence, run_holder, run_expires_at, run_stop, requests`
+        run_slot, run_attempt, run_token, run_fence, run_holder, run_expires_at, run_stop, orders, requests`
   const runColumns = `task, slot, attempt, state, reason, after, gap, fence, holder, started_at, ended_at, error, late`
   const oneRun = 'where namespace = ? and task = ? and slot = ? and attempt = ?'
   return {
@@ -35,11 +37,12 @@ export function taskStatements({ task, run }: SqliteTables): TaskStatements {
     all: `select ${columns} from ${task} where namespace = ? order by task`,
     save: `
       insert or replace into ${task} (namespace, ${columns})
-      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     findRun: `select ${runColumns} from ${run} ${oneRun}`,
+    lastAttempt: `select max(attempt) as attempt from ${run} where namespace = ? and task = ? and slot = ?`,
     addRun: `
       insert or replace into ${run} (namespace, ${runColumns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    endRun: `update ${run} set state = ?, reason = ?, error = ?, ended_at = ? ${oneRun}`,
+    endRun: `update ${run} set state = ?, reason = coalesce(?, reason), error = ?, ended_at = ? ${oneRun}`,
     lateRun: `update ${run} set late = ? ${oneRun}`,
     log: `
       select ${runColumns} from ${run}

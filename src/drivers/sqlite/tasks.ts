@@ -24,6 +24,7 @@ interface TaskMoment {
   /** The control version. */
   readonly version: number
   readonly findRun: (slot: number, attempt: number) => RunRecord | null
+  readonly lastAttempt: (slot: number) => number
 }
 
 /** @param use answers the connection, or throws when the session was closed */
@@ -70,7 +71,10 @@ export function sqliteTasks(
               const row = database.get(statements.findRun, namespace, task, slot, attempt)
               return row === null ? null : toRunRecord(row)
             }
-            const step = rule(find(database, task), request, { now, floor: issued, version, findRun })
+            const lastAttempt = (slot: number) =>
+              Number(database.get(statements.lastAttempt, namespace, task, slot)?.['attempt'] ?? 0)
+            const moment = { now, floor: issued, version, findRun, lastAttempt }
+            const step = rule(find(database, task), request, moment)
             if (step.next !== null) database.run(statements.save, namespace, ...taskValues(step.next))
             for (const change of step.log) log(database, task, change)
             if (step.raisesVersion) database.run(shared.raiseVersion, namespace)
@@ -90,7 +94,9 @@ export function sqliteTasks(
       return applyEach('durable', requests, registerTask)
     },
     async claim(requests) {
-      return applyEach('durable', requests, claimSlot)
+      return applyEach('durable', requests, (row, request, moment) =>
+        claimSlot(row, request, moment, moment.lastAttempt),
+      )
     },
     async refresh(requests) {
       return applyEach('lease', requests, (row, request, { now }) => refreshRun(row, request, now))

@@ -1,5 +1,6 @@
 import type { ContractBehaviour } from '../contract-subject.ts'
 import { batching } from './batching.ts'
+import { ordering } from './ordering.ts'
 import { cancelling } from './cancelling.ts'
 import { claiming } from './claiming.ts'
 import { completing } from './completing.ts'
@@ -50,6 +51,7 @@ export function allBehaviours(seeds: readonly number[]): readonly ContractBehavi
     ...deciding,
     ...crashing,
     ...cancelling,
+    ...ordering,
     ...running,
     ...completing,
     ...controlling,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { RunRecord } from '../../driver/index.ts'
+import type { ClaimRequest, RunRecord } from '../../driver/index.ts'
 import {
   claimSlot,
   completeRun,
@@ -66,9 +66,15 @@ async function playRandomHistory(stage: Stage, random: SeededRandom, moves: numb
       case 4: {
         const request = claimOf(task, { ...(await aSlot(stage, random, row)), fingerprint })
         const again = random.integer(6) === 0 ? { token: random.pick(runs.slice(-3)).token } : {}
-        const claim = { ...request, ...somePolicy(stage, random), ...again }
+        const claim = { ...request, ...somePolicy(stage, random), ...again, ...someOrder(random, row) }
         const answer = await node.claim(task, claim)
-        model.expect(task, answer.now, (was, moment) => claimSlot(was, claim, moment), answer, 'claim')
+        model.expect(
+          task,
+          answer.now,
+          (was, moment) => claimSlot(was, claim, moment, (slot) => model.lastAttempt(task, slot)),
+          answer,
+          'claim',
+        )
         if (answer.outcome !== 'granted' && answer.outcome !== 'takeover') break
         runs.push({ ...answer, ...claim, slot: answer.slot })
         if (answer.remainingMs <= stage.abilities.minTtlMs) await node.waitForLapse(task)
@@ -104,16 +110,18 @@ async function playRandomHistory(stage: Stage, random: SeededRandom, moves: numb
       }
       case 8:
       case 9: {
-        const kind = random.pick(['pause', 'resume', 'resume', 'cancel'] as const)
+        const kind = random.pick(['pause', 'resume', 'resume', 'cancel', 'order', 'order'] as const)
         const requestId = random.integer(3) === 0 ? random.pick(requestIds.slice(-5)) : `r${count}`
         requestIds.push(requestId)
         const fence = random.integer(2) === 0 ? null : random.pick(runs.slice(-2)).fence
-        const request = { task, kind, requestId, by: `by ${count}`, fence }
-        const { now: before } = await node.poll()
+        const before = random.integer(4) === 0 ? 'other' : (row?.orders ?? '')
+        const orders = kind === 'order' ? { before, after: `orders ${count}` } : null
+        const request = { task, kind, requestId, by: `by ${count}`, fence, orders }
+        const { now: asked } = await node.poll()
         const answer = await node.control(task, kind, request)
         model.expect(
           task,
-          before,
+          asked,
           (was, { now }) => controlTask(was, request, model.version, now),
           answer,
           kind,
@@ -160,6 +168,14 @@ function somePolicy(stage: Stage, random: SeededRandom): object {
   }
 }
 
+/** Now and then a manual run: of orders that are there, or were. */
+function someOrder(random: SeededRandom, row: TaskRow | null): Partial<ClaimRequest> {
+  if (random.integer(3) !== 0) return {}
+  const seen = row?.orders ?? ''
+  const orders = { before: random.integer(5) === 0 ? 'gone' : seen, after: random.pick(['', `${seen}+`]) }
+  return { orders, reason: 'manual', gap: 'ada' }
+}
+
 /** The tasks as the rules have them. */
 class TaskModel {
   version = 0
@@ -173,6 +189,11 @@ class TaskModel {
 
   logged(task: string, slot: number, attempt: number): RunRecord | null {
     return this.#log.get(`${task}/${slot}/${attempt}`) ?? null
+  }
+
+  lastAttempt(task: string, slot: number): number {
+    const rows = [...this.#log.values()].filter((row) => row.task === task && row.slot === slot)
+    return Math.max(0, ...rows.map(({ attempt }) => attempt))
   }
 
   /** Applies a rule at the time that the store answered, and compares the answers. */
@@ -227,7 +248,10 @@ class TaskModel {
     const id = `${task}/${change.slot}/${change.attempt}`
     const row = this.#log.get(id) as RunRecord
     if (change.kind === 'late') this.#log.set(id, { ...row, late: change.outcome })
-    else this.#log.set(id, { ...row, state: change.state, reason: change.reason, error: change.error })
+    else {
+      const { state, reason, error } = change
+      this.#log.set(id, { ...row, state, reason: reason ?? row.reason, error })
+    }
   }
 }
 

@@ -176,7 +176,9 @@ class World {
   #claim(request: ClaimRequest, node: number): void {
     this.claims.set(node, request)
     const before = this.row
-    const { answer } = this.#apply(claimSlot(this.row, request, { now: this.now, floor: this.floor }))
+    const { answer } = this.#apply(
+      claimSlot(this.row, request, { now: this.now, floor: this.floor }, () => 0),
+    )
     if (answer.outcome === 'failed' || answer.outcome === 'busy') throw new Error(answer.outcome)
     expect(answer.mark).toBe(this.row?.mark)
     expect(answer.mark).toBeLessThanOrEqual(this.now)
