@@ -52,6 +52,21 @@ describe('the fault proxy', () => {
     while (!condition()) await new Promise((resolve) => setImmediate(resolve))
   }
 
+  it('leads to another server when it is redirected, and resets what was open', async () => {
+    const old = await open()
+    expect(await ask(old, 'a')).toBe('a')
+    const other = createServer((socket) => socket.on('error', () => {}).end('the other'))
+    other.listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    old.on('error', () => {})
+    const closed = new Promise((resolve) => old.once('close', resolve))
+    proxy.redirect(`redis://127.0.0.1:${(other.address() as { port: number }).port}`)
+    await closed
+    const [answer] = await once(await open(), 'data')
+    expect(answer).toBe('the other')
+    other.close()
+  })
+
   it('keeps everything of the URL but the address', () => {
     expect(proxy.url).toBe(`redis://:secret@127.0.0.1:${proxy.port}/3`)
   })
