@@ -112,7 +112,8 @@ class RedisPair implements Upheaval {
       throw new Error('The Sentinels have changed the primary by themselves: this machine is too busy.')
     }
     const withheldMs = random.pick([200, 500, 1_000, 2_000])
-    await old.copied.set('hold-answers')
+    // Both ways: a replica that is heard, though it hears nothing, would count as a good one.
+    await old.copied.set('blackhole')
     except()
     await wait(withheldMs)
     const lostBytes = (await offsetOf(old.server)) - (await offsetOf(next.server))
