@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseTortureArguments, type TortureArguments, usage } from './arguments.ts'
+import { watchEnd } from './end-watch.ts'
 import { describe } from './summary.ts'
 import { torture } from './torture.ts'
 
@@ -25,8 +26,10 @@ async function run(): Promise<void> {
   if (violations.length === 0 && !args.keep) rmSync(folder, { recursive: true, force: true })
   else console.error(`The histories are in ${folder}`)
   const text = args.json ? JSON.stringify(summary) : describe(summary)
-  // Whatever a fault has left behind in this process is no concern of the library's.
-  process.stdout.write(`${text}\n`, () => process.exit(violations.length === 0 ? 0 : 1))
+  console.log(text)
+  process.exitCode = violations.length === 0 ? 0 : 1
+  // Its own service is closed as well: what the faults did to it may not keep this process alive either.
+  watchEnd({ withinMs: 10_000, kills: true })
 }
 
 process.once('SIGINT', () => process.exit(130))

@@ -50,6 +50,29 @@ function run(by: string, fence: number, from: number, name: RunName, wall = name
   ]
 }
 
+/** A run of the edited task, a slot per fence. */
+function edited(by: string, fence: number): readonly Line[] {
+  const { slot } = editedEntry(fence)
+  const name = { slot: slot.getTime(), attempt: 1 }
+  const from = name.slot - bootAt + 10
+  return [
+    line(from, by, {
+      is: 'granted',
+      of: 'task:edited',
+      fence,
+      until: from + 400,
+      run: name,
+      wall: name.slot + 10,
+    }),
+    line(from + 10, by, { is: 'let-go', of: 'task:edited', fence, run: name, outcome: 'done' }),
+  ]
+}
+
+function editedEntry(fence: number): RunHistoryEntry {
+  const slot = bootAt + 9_000 + fence * 500
+  return { ...entry('succeeded', { slot, attempt: 1 }, fence), startedAt: new Date(slot + 10) }
+}
+
 /** All tasks registered at the very end, so that no slot is due. */
 function quietTasks(): Map<string, readonly RunHistoryEntry[]> {
   const registered = entry('registered', { slot: bootAt + 10_000, attempt: 0 })
@@ -256,6 +279,98 @@ describe('the checkers of the torture find', () => {
         entry('lost', { slot: bootAt + 4_200, attempt: 1 }, 1),
         entry('registered', { slot: bootAt + 4_100, attempt: 0 }),
       ]),
+    ],
+    [
+      'edited-schedule',
+      'an old edition that comes back',
+      [begun('w0', 1), begun('w1', 2), ...edited('w0', 1), ...edited('w1', 2), ...edited('w0', 3)],
+      quietTasks().set(
+        'edited',
+        [1, 2, 3].map((fence) => editedEntry(fence)),
+      ),
+    ],
+    [
+      'edited-schedule',
+      'an edit that nobody wrote down',
+      [begun('w0', 1), begun('w1', 2), ...edited('w0', 1), ...edited('w1', 2)],
+      quietTasks().set(
+        'edited',
+        [1, 2].map((fence) => editedEntry(fence)),
+      ),
+    ],
+    [
+      'edited-schedule',
+      'an edition that fires what was due before anybody knew of it',
+      [begun('w0', 1, bootAt + 9_600), ...edited('w0', 1)],
+      quietTasks().set('edited', [editedEntry(1)]),
+    ],
+    [
+      'true-reasons',
+      'a slot that was missed because nobody was there, and somebody was',
+      [begun('w0'), ...[0, 2_000, 4_000, 6_000, 8_000, 10_000].map((at) => line(at, 'w0', { is: 'turn' }))],
+      onceIs([entry('missed', { slot: bootAt + 6_000, attempt: 0 }, null, 'down')], 5_500),
+    ],
+    [
+      'wait-in-time',
+      'an acquire that outlasts its wait',
+      [
+        line(0, 'w0', { is: 'asked', of: 'lock:a', ask: 1, waitMs: 300 }),
+        line(2_000, 'w0', { is: 'settled', of: 'lock:a', ask: 1, outcome: 'STORE_UNAVAILABLE' }),
+      ],
+    ],
+    [
+      'wait-in-time',
+      'an acquire that never settles',
+      [line(0, 'w0', { is: 'asked', of: 'lock:a', ask: 1, waitMs: 300 }), line(2_000, 'w0', { is: 'turn' })],
+    ],
+    [
+      'release-in-time',
+      'a release that takes longer than a request',
+      [line(2_000, 'w0', { is: 'given-back', of: 'lock:a', fence: 1, outcome: 'unknown', tookMs: 1_900 })],
+    ],
+    [
+      'own-result',
+      'a result that is not the callback’s',
+      [line(0, 'w0', { is: 'returned', of: 'lock:a', fence: 1, wanted: 'it threw 1', got: 'it was lost' })],
+    ],
+    [
+      'honest-null',
+      'a key that is held by nobody',
+      [
+        lease('w0', 1, 0, 900),
+        letGo('w0', 1, 100),
+        line(110, 'w0', { is: 'given-back', of: 'lock:a', fence: 1, outcome: 'released', tookMs: 10 }),
+        line(5_000, 'w1', { is: 'asked', of: 'lock:a', ask: 1, waitMs: 0 }),
+        line(5_001, 'w1', { is: 'settled', of: 'lock:a', ask: 1, outcome: 'held' }),
+      ],
+    ],
+    [
+      'many-held',
+      'leases that are lost while nothing is wrong',
+      [begun('w0'), line(9_000, 'w0', { is: 'hoarded', leases: 9, from: 1_000, held: 9, lost: 1 })],
+    ],
+    [
+      'fence-order',
+      'a fence that is lower after a deletion',
+      [
+        ...[1, 2].flatMap((ask) => [
+          line(ask * 1_000, 'w0', { is: 'asked', of: 'lock:a', ask, waitMs: 0 }),
+          line(ask * 1_000 + 1, 'w0', {
+            is: 'granted',
+            of: 'lock:a',
+            fence: 3 - ask,
+            until: ask * 1_000 + 500,
+            ask,
+          }),
+          letGo('w0', 3 - ask, ask * 1_000 + 2),
+        ]),
+        line(1_500, 'observer', {
+          is: 'fault',
+          kind: 'deletion',
+          phase: 'begin',
+          exception: { kind: 'deletion', of: 'lock:a' },
+        }),
+      ],
     ],
     ['records-agree', 'a run that is not in the history', run('w0', 1, 11_000, slot), allOf([])],
     [

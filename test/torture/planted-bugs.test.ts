@@ -34,6 +34,15 @@ const plantings: readonly Planting[] = [
   { plant: 'completion-not-sent', nemesis: 'none', finds: 'records-agree', seconds: 6 },
   { plant: 'resource-without-fences', nemesis: 'stop', finds: 'fenced-resource', seconds: 15 },
   { plant: 'run-log-with-holes', nemesis: 'none', finds: 'no-silent-miss', seconds: 8 },
+  { plant: 'down-is-held', nemesis: 'refused', finds: 'honest-null', seconds: 8 },
+  { plant: 'wait-without-end', nemesis: 'none', finds: 'wait-in-time' },
+  { plant: 'release-takes-its-time', nemesis: 'none', finds: 'release-in-time' },
+  { plant: 'release-answers-for-the-callback', nemesis: 'none', finds: 'own-result' },
+  { plant: 'some-renewals-forgotten', nemesis: 'many-leases', finds: 'many-held', seconds: 16 },
+  { plant: 'old-schedule-returns', nemesis: 'edited-schedule', finds: 'edited-schedule', seconds: 10 },
+  { plant: 'edit-fires-the-past', nemesis: 'edited-schedule', finds: 'edited-schedule', seconds: 10 },
+  { plant: 'edits-not-logged', nemesis: 'edited-schedule', finds: 'edited-schedule', seconds: 8 },
+  { plant: 'missed-for-no-reason', nemesis: 'none', finds: 'true-reasons', seconds: 8 },
 ]
 
 const program = join(root, 'dist-programs', 'torture', 'main.js')

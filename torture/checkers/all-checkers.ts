@@ -4,6 +4,7 @@ import { editedSchedule } from './edited-schedule.ts'
 import { exceptionBound, exclusiveBelief } from './exclusive-belief.ts'
 import { fenceOrder } from './fence-order.ts'
 import { fencedResource } from './fenced-resource.ts'
+import { honestNull } from './honest-null.ts'
 import { hoards } from './hoards.ts'
 import { leaks } from './leaks.ts'
 import { liveness } from './liveness.ts'
@@ -25,6 +26,7 @@ export const allCheckers: readonly Checker[] = [
   editedSchedule,
   trueReasons,
   callsInTime,
+  honestNull,
   ownResult,
   hoards,
 ]

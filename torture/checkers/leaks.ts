@@ -11,6 +11,11 @@ export function leaks({ history }: Evidence): readonly Violation[] {
     .all('unhandled')
     .map(({ by, error, at }) => ({ checker: 'leaks', what: `${by}: unhandled: ${error}`, at }))
   // One that was told to end while it was being started ends by the signal.
+  const lingering = new Map(
+    history
+      .all('lingers')
+      .map(({ by, busy, resources }) => [by, `; it had ${resources.join(', ')}, and was ${busy}`]),
+  )
   const clients = new Map(history.all('begun').map(({ by, client }) => [by, client]))
   for (const { worker, how, cause, tookMs, at } of history.all('ended')) {
     if (cause === 'nobody') {
@@ -22,7 +27,7 @@ export function leaks({ history }: Evidence): readonly Violation[] {
     ) {
       found.push({
         checker: 'leaks',
-        what: `${worker}: after its close it took ${tookMs.toFixed(0)} ms to end (${how})`,
+        what: `${worker}: after its close it took ${tookMs.toFixed(0)} ms to end (${how})${lingering.get(worker) ?? ''}`,
         at,
       })
     }

@@ -26,6 +26,8 @@ export interface Hold {
   readonly diedAt: number
   readonly outcome: 'done' | 'threw' | null
   readonly releaseOutcome: string | null
+  /** When the release was answered. */
+  readonly givenBackAt: number
 }
 
 /** A moment from which on G1 may be broken for what was held then. */
@@ -144,6 +146,7 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
         diedAt: Infinity,
         outcome: null,
         releaseOutcome: null,
+        givenBackAt: Infinity,
       }
       all.push(begun)
       latest.set(name, begun)
@@ -164,7 +167,10 @@ function toHolds(lines: readonly Line[]): readonly Hold[] {
       hold.letGoAt = Math.min(hold.letGoAt, line.at)
       hold.outcome = line.outcome ?? null
     }
-    if (line.is === 'given-back') hold.releaseOutcome = line.outcome
+    if (line.is === 'given-back') {
+      hold.releaseOutcome = line.outcome
+      hold.givenBackAt = line.at
+    }
   }
   for (const hold of all) hold.diedAt = died.get(hold.by) ?? Infinity
   return all

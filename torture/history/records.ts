@@ -72,7 +72,7 @@ export type WorkerFact =
   /** Everything was closed; from here on the process ends by itself. */
   | { readonly is: 'closed' }
   /** It has not ended some time after that: what keeps it alive. */
-  | { readonly is: 'lingers'; readonly resources: readonly string[] }
+  | { readonly is: 'lingers'; readonly resources: readonly string[]; readonly busy: string }
 
 /** Faults after which two may hold one key for a moment, as `docs/guarantees.md` names them. */
 export const exceptionKinds = [

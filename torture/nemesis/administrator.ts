@@ -51,7 +51,7 @@ export class Administrator {
         return
       case 'postgres':
         await this.#postgres(
-          'drop table leasehold_leases, leasehold_tasks, leasehold_runs, leasehold_namespaces',
+          'drop table if exists leasehold_leases, leasehold_tasks, leasehold_runs, leasehold_namespaces',
         )
         return
       case 'sqlite': {

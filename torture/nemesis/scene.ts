@@ -20,6 +20,8 @@ export interface Scene {
   readonly over: AbortSignal
   /** Waits, at most until the faults are to end. */
   wait(ms: number): Promise<void>
+  /** Nothing but many leases was asked for, and all of them are. */
+  readonly isAlone: boolean
   /** What a key of each crowd and hoard begins with: at the end they have to be free. */
   readonly massKeys: string[]
   /** Writes down that from now on G1 may be broken, of one name or of everything. */

@@ -27,10 +27,11 @@ export const fleetFaults: readonly StoreFault[] = [
   {
     kind: 'many-leases',
     async strike(scene) {
-      const { fleet, random, massKeys, wait } = scene
+      const { fleet, random, massKeys, isAlone, wait } = scene
       const prefix = `${massKey(scene, 'hoard')}-`
+      const leases = isAlone ? 10_000 : 2_000
       // Long enough for each of them to be renewed several times.
-      const order = { do: 'hoard', id: massKeys.length, prefix, leases: 10_000, ms: 6_000 } as const
+      const order = { do: 'hoard', id: massKeys.length, prefix, leases, ms: 6_000 } as const
       await Promise.race([random.pick(fleet.places).worker.done(order), wait(30_000)])
     },
   },

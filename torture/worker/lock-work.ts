@@ -1,4 +1,4 @@
-import type { AcquireOptions, Lease, LockService } from 'leasehold'
+import type { AcquireOptions, Lease, RunResult } from 'leasehold'
 import type { SeededRandom } from 'leasehold/testing'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Journal } from '../history/journal.ts'
@@ -7,8 +7,18 @@ import type { WorkerOrders } from './messages.ts'
 import type { ResourceClient } from './resource-client.ts'
 import type { Witness } from './witness.ts'
 
+/** What the workers use of a service; a planted bug may stand in between. */
+export interface UsedLocks {
+  acquire(key: string, options: AcquireOptions): Promise<Lease | null>
+  runExclusive(
+    key: string,
+    work: (lease: Lease) => Promise<number>,
+    options: AcquireOptions,
+  ): Promise<RunResult<number>>
+}
+
 export interface LockWorkOptions {
-  readonly locks: LockService
+  readonly locks: UsedLocks
   readonly orders: WorkerOrders
   readonly random: SeededRandom
   readonly journal: Journal

@@ -8,6 +8,7 @@ import {
   type OpenedClient,
   type OpenedLocks,
 } from '../../test/programs/open-locks.ts'
+import { watchEnd } from '../end-watch.ts'
 import { Journal } from '../history/journal.ts'
 import { now } from '../history/records.ts'
 import { DeathWish } from './death-wish.ts'
@@ -60,9 +61,10 @@ let client: OpenedClient | undefined
 let hasBegun = (): void => {}
 const begun = new Promise<void>((resolve) => (hasBegun = resolve))
 const { locks, end } = await open()
-const lockWork = new LockWork({ locks, orders, random, journal, witness, resource })
+const used = bug?.locks?.(locks) ?? locks
+const lockWork = new LockWork({ locks: used, orders, random, journal, witness, resource })
 const taskWork = new TaskWork({ locks, orders, random, journal, witness, resource })
-const massWork = new MassWork({ locks, journal, lockWork })
+const massWork = new MassWork({ locks: used, journal, lockWork })
 const working = lockWork.run()
 hasBegun()
 await taskWork.start().catch((error: unknown) => journal.write({ is: 'unhandled', error: String(error) }))
@@ -137,10 +139,7 @@ async function leave(): Promise<void> {
   bug?.atEnd?.()
   clearInterval(looking)
   journal.write({ is: 'closed' })
-  setTimeout(
-    () => journal.write({ is: 'lingers', resources: process.getActiveResourcesInfo() }),
-    2_500,
-  ).unref()
+  watchEnd({ withinMs: 2_500, journal: orders.journal, by: name })
   tell({ tell: 'closed' })
   if (process.connected) process.disconnect()
 }

@@ -1,12 +1,12 @@
-import type { Lease, LockService } from 'leasehold'
+import type { Lease } from 'leasehold'
 import type { Journal } from '../history/journal.ts'
 import { now } from '../history/records.ts'
-import type { LockWork } from './lock-work.ts'
+import type { LockWork, UsedLocks } from './lock-work.ts'
 import type { WorkerOrder } from './messages.ts'
 import { tell } from './resource-client.ts'
 
 export interface MassWorkOptions {
-  readonly locks: LockService
+  readonly locks: UsedLocks
   readonly journal: Journal
   readonly lockWork: LockWork
 }
@@ -59,7 +59,13 @@ export class MassWork {
     const { locks } = this.#options
     const options = { ttl: hoardTtlMs, requestTimeout: 5_000, signal: this.#stop.signal }
     const keys = Array.from({ length: leases }, (_, index) => `${prefix}${index}`)
-    const settled = await Promise.allSettled(keys.map((key) => locks.acquire(key, options)))
-    return settled.flatMap((one) => (one.status === 'fulfilled' && one.value !== null ? [one.value] : []))
+    const held: Lease[] = []
+    while (keys.length > 0 && !this.#stop.signal.aborted) {
+      const some = keys.splice(0, 1_000).map((key) => locks.acquire(key, options))
+      for (const settled of await Promise.allSettled(some)) {
+        if (settled.status === 'fulfilled' && settled.value !== null) held.push(settled.value)
+      }
+    }
+    return held
   }
 }

@@ -1,6 +1,8 @@
 import type { Clock } from 'leasehold'
 import type { Driver, LockDriver, TaskDriver } from 'leasehold/driver'
 import { methodsOf } from './death-wish.ts'
+import type { UsedLocks } from './lock-work.ts'
+import { plantedServices } from './planted-services.ts'
 import { hostWall } from './skewed-clock.ts'
 
 /** A way in which a driver, a core or an application is wrong, made around the right one. */
@@ -8,11 +10,13 @@ export interface PlantedBug {
   readonly what: string
   readonly driver?: (right: Driver, place: number) => Driver
   readonly clock?: (right: Clock) => Clock
+  readonly locks?: (right: UsedLocks) => UsedLocks
   readonly atEnd?: () => void
 }
 
 /** Bugs of the workers, by name. Each has to turn at least one checker red. */
 export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
+  ...plantedServices,
   'fence-from-the-client': {
     what: 'the fence is made of the clock of whoever asks, not by the store',
     driver: (right, place) =>
@@ -212,6 +216,76 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
         },
       })),
   },
+  'some-renewals-forgotten': {
+    what: 'of a large batch of renewals only the first ninety are made',
+    driver: (right) =>
+      around(right, (locks) => ({
+        refresh: async (requests, call) => {
+          const made = await locks.refresh(requests.slice(0, 90), call)
+          return requests.map(
+            (_, index) => made[index] ?? { outcome: 'lost' as const, reason: 'gone' as const },
+          )
+        },
+      })),
+  },
+  'old-schedule-returns': {
+    what: 'a node that restarts brings its schedule back, although the fleet has a newer one',
+    driver: (right) => {
+      const own = `#${hostWall()}`
+      const marked = <Request extends { readonly fingerprint: string }>(requests: readonly Request[]) =>
+        requests.map((request) => ({ ...request, fingerprint: request.fingerprint + own }))
+      return around(right, undefined, (tasks) => ({
+        register: (requests, call) => tasks.register(marked(requests), call),
+        claim: (requests, call) => tasks.claim(marked(requests), call),
+      }))
+    },
+  },
+  'edit-fires-the-past': {
+    what: 'a schedule that is edited fires what was due under it before the edit',
+    driver: (right) => {
+      const edited = new Set<string>()
+      return around(right, undefined, (tasks) => ({
+        register: async (requests, call) => {
+          const answers = await tasks.register(requests, call)
+          return answers.map((answer, index) => {
+            if (answer.outcome !== 'raised') return answer
+            edited.add(requests[index]?.task ?? '')
+            return { ...answer, mark: answer.mark - 3_000 }
+          })
+        },
+        claim: async (requests, call) => {
+          const answers = await tasks.claim(requests, call)
+          return answers.map((answer, index) => {
+            const { task = '', slot = 0 } = requests[index] ?? {}
+            if (!edited.delete(task) || answer.outcome !== 'decided') return answer
+            return {
+              ...answer,
+              outcome: 'granted' as const,
+              slot,
+              attempt: 1,
+              fence: hostWall() * 1_000,
+              remainingMs: 500,
+            }
+          })
+        },
+      }))
+    },
+  },
+  'missed-for-no-reason': {
+    what: 'now and then a node that is there says that nobody was',
+    driver: (right) =>
+      around(right, undefined, (tasks) => ({
+        claim: (requests, call) =>
+          tasks.claim(
+            requests.map((request) =>
+              request.slot % 3 === 0 && request.slot > request.after
+                ? { ...request, decide: 'miss' as const, reason: 'down' }
+                : request,
+            ),
+            call,
+          ),
+      })),
+  },
   'completion-not-sent': {
     what: 'outcomes are not recorded in the store',
     driver: (right) =>
@@ -223,7 +297,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
 }
 
 /** Bugs of what stands beside the workers: the resource, and the reading of the run log. */
-const outerPlants = ['resource-without-fences', 'run-log-with-holes'] as const
+const outerPlants = ['resource-without-fences', 'run-log-with-holes', 'edits-not-logged'] as const
 
 export const plantNames: readonly string[] = [...Object.keys(plantedBugs), ...outerPlants]
 
