@@ -13,6 +13,8 @@ export interface Summary {
   readonly violations: number
   /** Violations by checker; only those that found any. */
   readonly found: Readonly<Record<string, number>>
+  /** After how many operations each of these found its first. */
+  readonly foundAfter: Readonly<Record<string, number>>
   /** Acquires asked, leases given back, runs begun, requests to the resource. */
   readonly operations: number
   readonly grants: number
@@ -42,7 +44,12 @@ export function summarize(
   const runs = history.holds.filter(({ run }) => run !== null)
   const ended = history.all('ended')
   const found: Record<string, number> = {}
-  for (const { checker } of violations) found[checker] = (found[checker] ?? 0) + 1
+  const foundAfter: Record<string, number> = {}
+  const operations = operationTimes(evidence)
+  for (const { checker, at } of violations) {
+    found[checker] = (found[checker] ?? 0) + 1
+    foundAfter[checker] ??= operations.filter((time) => time <= at).length
+  }
   const overlap = excusedOverlapMs(evidence)
   return {
     driver,
@@ -52,11 +59,8 @@ export function summarize(
     plant,
     violations: violations.length,
     found,
-    operations:
-      history.all('asked').length +
-      history.all('given-back').length +
-      runs.length +
-      history.all('resource').length,
+    foundAfter,
+    operations: operations.length,
     grants: leases.length,
     runs: runs.length,
     takeovers: countTakeovers(evidence) + runs.filter(({ run }) => (run?.attempt ?? 0) > 1).length,
@@ -71,6 +75,17 @@ export function summarize(
       exceptionKinds.map((kind) => [kind, Math.round(overlap[kind])]),
     ) as Summary['overlapMs'],
   }
+}
+
+/** When each operation was: acquires asked, leases given back, runs begun, requests to the resource. */
+function operationTimes({ history }: Evidence): readonly number[] {
+  const runs = history.holds.filter(({ run }) => run !== null)
+  return [
+    ...[...history.all('asked'), ...history.all('given-back'), ...history.all('resource')].map(
+      ({ at }) => at,
+    ),
+    ...runs.map(({ from }) => from),
+  ]
 }
 
 function countTakeovers({ history }: Evidence): number {

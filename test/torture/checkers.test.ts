@@ -390,6 +390,26 @@ describe('the checkers of the torture find', () => {
   })
 })
 
+describe('an edited schedule', () => {
+  const change = [begun('w0', 1), begun('w1', 2), ...edited('w0', 1), ...edited('w1', 2)]
+
+  it('is explained by the history', () => {
+    const edit = entry('missed', { slot: bootAt + 9_700, attempt: 0 }, null, 'edited')
+    const tasks = quietTasks().set('edited', [editedEntry(2), edit, editedEntry(1)])
+    expect(foundIn(change, tasks)).toEqual([])
+  })
+
+  it('is not in a history that was emptied since', () => {
+    const emptied = line(11_000, 'observer', {
+      is: 'fault',
+      kind: 'emptied',
+      phase: 'begin',
+      exception: { kind: 'emptied', of: null },
+    })
+    expect(foundIn([...change, emptied], quietTasks())).not.toContain('edited-schedule')
+  })
+})
+
 describe('a named exception', () => {
   const lines = (of: string): readonly Line[] => [
     lease('w0', 1, 0, 1_000),

@@ -38,7 +38,7 @@ function oneEditionWins(
     else if (over.has(edition)) {
       const what = `edition ${edition} ran slot ${run.run.slot} on ${run.by} after edition ${former} had taken its place`
       found.push({ checker: 'edited-schedule', what, at: run.from })
-    } else if (before !== undefined && edition !== former && !isExplained(before, run, entries)) {
+    } else if (before !== undefined && edition !== former && !isExplained(before, run, entries, history)) {
       const what = `no edit between slot ${before.run.slot} of edition ${former} and slot ${run.run.slot} of edition ${edition}`
       found.push({ checker: 'edited-schedule', what, at: run.from })
     }
@@ -49,7 +49,14 @@ function oneEditionWins(
 }
 
 /** Whether the history has the edit between two runs. One in the very millisecond of a slot closes nothing. */
-function isExplained(before: Run, after: Run, entries: readonly RunHistoryEntry[]): boolean {
+function isExplained(
+  before: Run,
+  after: Run,
+  entries: readonly RunHistoryEntry[],
+  history: Evidence['history'],
+): boolean {
+  // A store that was emptied later has forgotten its log as well.
+  if (history.exceptionBetween(before.from, Infinity, before.of) !== undefined) return true
   return entries.some(({ slot, reason, startedAt }) => {
     const at = slot.getTime()
     if (at < before.run.slot || at > after.run.slot) return false

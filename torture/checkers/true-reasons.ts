@@ -11,6 +11,8 @@ interface Healthy {
 
 /** Clients that were cut off, and claims that hung, take that long to come round. */
 const recoveryMs = 4_000
+/** A node whose loop turns at least that often claims a slot before the next one of any task is due. */
+const longestTurnMs = 300
 /** A node that was granted the slot before may still be busy telling the store. */
 const claimMs = 1_500
 
@@ -45,7 +47,7 @@ function healthyStretches({ history, isFile }: Evidence): readonly Healthy[] {
     const turns = history.all('turn').filter((turn) => turn.by === by)
     const last = Math.min(turns.at(-1)?.at ?? at, closedAt.get(by) ?? Infinity)
     const troubles = [
-      ...(gaps.get(by) ?? []).filter(({ from, to }) => to - from > 100),
+      ...(gaps.get(by) ?? []).filter(({ from, to }) => to - from > longestTurnMs),
       ...history
         .all('settled')
         .filter((call) => call.by === by && call.outcome !== 'granted' && call.outcome !== 'held')

@@ -48,6 +48,7 @@ export const fleetFaults: readonly StoreFault[] = [
   },
   {
     kind: 'edited-schedule',
+    weight: 2,
     async strike(scene) {
       const { fleet, random, wait } = scene
       const edition = Math.max(...fleet.places.map((place) => place.edition)) + 1

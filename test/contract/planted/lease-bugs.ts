@@ -82,6 +82,26 @@ export const leaseBugs: readonly PlantedBug[] = [
     }),
   },
   {
+    id: 'fence-minted-after-the-grant',
+    what: 'The key is granted in one step, and its fence made in the next.',
+    caughtBy: ['asked again with the same token, the same lease is granted with the same fence'],
+    plant: ({ locks, now }) => {
+      let minted = 0
+      return {
+        locks: {
+          acquire: async (requests, call) => {
+            const answers = await locks.acquire(requests, call)
+            return answers.map((answer) => {
+              if (answer.outcome !== 'granted') return answer
+              minted = Math.max(minted + 1, Math.floor(now() * 1_000))
+              return { ...answer, fence: minted }
+            })
+          },
+        },
+      }
+    },
+  },
+  {
     id: 'fence-starts-over-after-purge',
     what: 'Fences count from 1 for each record, and a purge deletes the record.',
     caughtBy: ['fences grow across a purge of the record'],
