@@ -47,6 +47,8 @@ export interface Place {
 export class Worker {
   readonly name: string
   readonly ended: Promise<void>
+  /** It has begun to work. */
+  readonly ready: Promise<void>
   readonly #child: ChildProcess
   #cause: 'killed' | 'asked' | 'nobody' = 'nobody'
   #closedAt = Infinity
@@ -56,7 +58,10 @@ export class Worker {
     this.#child = child
     this.name = name
     child.on('error', () => {})
+    let isReady = (): void => {}
+    this.ready = new Promise((resolve) => (isReady = resolve))
     child.on('message', (message: WorkerMessage) => {
+      if (message.tell === 'ready') isReady()
       if (message.tell === 'closed') this.#closedAt = now()
       if (message.tell === 'done') this.#awaited.get(message.id)?.()
       if (message.tell !== 'resource') return
@@ -129,6 +134,11 @@ export class Fleet {
   replace(place: Place): void {
     place.incarnation++
     place.worker = this.#start(place)
+  }
+
+  /** Resolves when all have begun to work: on a busy machine that takes as long as some faults last. */
+  async ready(): Promise<void> {
+    await Promise.all(this.places.map(({ worker }) => Promise.race([worker.ready, worker.ended])))
   }
 
   async leave(): Promise<void> {

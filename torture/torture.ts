@@ -59,6 +59,7 @@ export async function torture(args: TortureArguments, folder: string): Promise<V
       connections: args.nemesis === 'pool-exhausted' ? [1, 2] : args.nemesis === null ? [1, 2, 10] : [10],
       links: store.links,
     })
+    await fleet.ready()
     const massKeys: string[] = []
     const faults = await faultsOf(args, { fleet, store, random, operator, journal, massKeys })
     journal.write({ is: 'calm' })

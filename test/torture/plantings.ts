@@ -11,7 +11,7 @@ export const plantings: readonly Planting[] = [
   { plant: 'fence-loses-digits', nemesis: 'none', finds: 'fence-order' },
   { plant: 'renewal-believed-unanswered', nemesis: 'black-hole', finds: 'exclusive-belief', seconds: 12 },
   { plant: 'deadline-too-long', nemesis: 'stop', finds: 'exclusive-belief', seconds: 12 },
-  { plant: 'renewal-recreates', nemesis: 'deletion', finds: 'exception-bound', seconds: 12 },
+  { plant: 'renewal-recreates', nemesis: 'deletion', finds: 'exception-bound', seconds: 20 },
   { plant: 'late-loss-signal', nemesis: 'black-hole', finds: 'loss-in-time' },
   { plant: 'ttl-too-long', nemesis: 'kill', finds: 'liveness' },
   { plant: 'release-not-sent', nemesis: 'none', finds: 'liveness' },

@@ -139,7 +139,7 @@ async function leave(): Promise<void> {
   bug?.atEnd?.()
   clearInterval(looking)
   journal.write({ is: 'closed' })
-  watchEnd({ withinMs: 2_500, journal: orders.journal, by: name })
+  watchEnd({ withinMs: 6_000, journal: orders.journal, by: name })
   tell({ tell: 'closed' })
   if (process.connected) process.disconnect()
 }
