@@ -45,17 +45,25 @@ interface Connection {
  * The query may set `namespace`, `ttl`, `requestTimeout` and `client`, for PostgreSQL `schema` and `tablePrefix`, for
  * Redis `prefix`, for SQLite `tablePrefix`.
  *
- * @param url default `memory:`, which guards one process only
+ * The environment alone moves an application from one store to another: without a URL here it is that of
+ * `LEASEHOLD_URL`, and the namespace that neither the options nor the URL names is that of `LEASEHOLD_NAMESPACE`.
+ *
+ * @param url default `LEASEHOLD_URL` of the environment, else `memory:`, which guards one process only and has to be
+ *   said with `NODE_ENV=production`
  * @returns a service that owns its connections: `close()` ends them
  * @throws InvalidOptionError, DriverMissingError, StoreUnavailableError, StoreUnusableError
  * @example
- * const locks = await connect(process.env.LEASEHOLD_URL)
+ * const locks = await connect()
  */
 export async function connect(url?: string, options: ConnectOptions = {}): Promise<LockService> {
   refuseUnknown('connect', options, connectOptionNames)
   const { client, ...service } = options
-  const target = parseStoreUrl(url ?? inProcessByDefault())
-  const query = takeQuery(target)
+  const { LEASEHOLD_URL, LEASEHOLD_NAMESPACE } = process.env
+  const target = parseStoreUrl(url ?? LEASEHOLD_URL ?? inProcessByDefault())
+  const query = {
+    ...(LEASEHOLD_NAMESPACE === undefined ? {} : { namespace: LEASEHOLD_NAMESPACE }),
+    ...takeQuery(target),
+  }
   const requestTimeoutMs = parseDuration(
     'requestTimeout',
     service.requestTimeout ?? query.requestTimeout ?? 5_000,
@@ -80,15 +88,17 @@ export async function connect(url?: string, options: ConnectOptions = {}): Promi
   }
 }
 
-/** A fleet that forgot to set its URL is not guarded: say so where it matters. */
+/**
+ * A fleet that forgot to set its URL is not guarded, and nobody looks at a warning.
+ *
+ * @throws InvalidOptionError in production
+ */
 function inProcessByDefault(): string {
-  if (process.env['NODE_ENV'] === 'production') {
-    process.emitWarning(
-      'Leasehold was given no store URL and guards this process only. Set one (such as LEASEHOLD_URL), or pass memory: if that is meant.',
-      { code: 'LEASEHOLD_IN_PROCESS' },
-    )
-  }
-  return 'memory:'
+  if (process.env['NODE_ENV'] !== 'production') return 'memory:'
+  throw new InvalidOptionError(
+    'url',
+    'There is no store URL, and NODE_ENV is production: every process would guard itself alone. Set LEASEHOLD_URL, to memory: if that is meant.',
+  )
 }
 
 interface ConnectionSettings extends StoreQuery {
