@@ -20,7 +20,14 @@ const targets = [
     output: 'dist-programs',
     base: '',
     sources: ['examples', 'test/programs', 'torture', 'simulator'],
-    reads: ['src', 'test/core/virtual-time.ts', 'test/support', 'scripts/servers', 'tsconfig.build.json'],
+    reads: [
+      'src',
+      'test/core/virtual-time.ts',
+      'test/integrations/second-by-second.ts',
+      'test/support',
+      'scripts/servers',
+      'tsconfig.build.json',
+    ],
   },
 ]
 

@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { startProgram } from '../support/programs.ts'
 import { freshNamespace, isAvailable, redisUrl } from '../support/stores.ts'
 import { runsPerSlot } from './second-by-second.ts'
 
 /** Two processes, one of them 300 ms late, and a job of 5 ms each second. */
 const lateMs = [0, 300]
 const slots = 8
+const start = (args: readonly string[]) => startProgram('second-by-second', args)
 
 describe
   .skipIf(!(await isAvailable('redis')))
@@ -16,7 +18,7 @@ describe
     })
 
     const run = (way: Parameters<typeof runsPerSlot>[0]['way']): Promise<number[]> =>
-      runsPerSlot({ way, url, namespace: freshNamespace(), lateMs, slots })
+      runsPerSlot({ start, way, url, namespace: freshNamespace(), lateMs, slots })
 
     it.each([
       'node-cron',

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Report, Way } from '../programs/second-by-second.ts'
-import { startProgram } from '../support/programs.ts'
 
 export interface FleetOptions {
+  /** Starts test/programs/second-by-second. */
+  start(args: readonly string[]): ChildProcess
   readonly way: Way
   readonly url: string
   readonly namespace: string
@@ -17,8 +18,15 @@ export interface FleetOptions {
  * Fires a job each second in some processes, and counts how often each slot ran, in the order of the slots. Those before
  * all processes were there are not looked at.
  */
-export async function runsPerSlot({ way, url, namespace, lateMs, slots }: FleetOptions): Promise<number[]> {
-  const fleet = lateMs.map((ms) => startProgram('second-by-second', [String(ms), way, url, namespace]))
+export async function runsPerSlot({
+  start,
+  way,
+  url,
+  namespace,
+  lateMs,
+  slots,
+}: FleetOptions): Promise<number[]> {
+  const fleet = lateMs.map((ms) => start([String(ms), way, url, namespace]))
   try {
     await Promise.all(fleet.map(isReady))
     const from = Math.floor(Date.now() / 1_000) * 1_000 + 2_000
