@@ -23,3 +23,5 @@ export {
   type HeldCall,
 } from './faulty-driver.ts'
 export { seededRandom, type SeededRandom } from './seeded-random.ts'
+export { TestFleet, type TestFailure, type TestFleetOptions } from './test-fleet.ts'
+export type { TestNode, TestNodeOptions } from './test-node.ts'
