@@ -3,7 +3,7 @@ import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestFleet } from 'leasehold/testing'
 
-test('the digest goes out once a day', async () => {
+void test('the digest goes out once a day', async () => {
   await using fleet = new TestFleet()
   const sent: string[] = []
   for (const { tasks } of [fleet.node(), fleet.node()]) {
