@@ -15,10 +15,17 @@ interface DailyCron {
   readonly makesUp: boolean
 }
 
-/** The slots of a daily cron from one instant to another, both at full minutes and not close to a change of the clocks. */
-export function localSlots(cron: string, timeZone: string, from: number, to: number): number[] {
+/** What the clocks of a zone show at an instant, as if it were UTC, to the minute. */
+export type WallClock = (instant: number) => number
+
+/**
+ * The slots of a daily cron from one instant to another, both at full minutes and not close to a change of the clocks.
+ *
+ * @param zone its IANA name, or its clock
+ */
+export function localSlots(cron: string, zone: string | WallClock, from: number, to: number): number[] {
   const daily = readCron(cron)
-  const clock = wallClock(timeZone)
+  const clock = typeof zone === 'string' ? wallClock(zone) : zone
   const slots: number[] = []
   const shown = new Set<number>()
   let previous = clock(from - minute)
@@ -80,8 +87,7 @@ function readField(field: string, size: number): Set<number> {
   return values
 }
 
-/** What the clocks show, as if it were UTC, to the minute. */
-function wallClock(timeZone: string): (instant: number) => number {
+export function wallClock(timeZone: string): WallClock {
   const format = new Intl.DateTimeFormat('sv-SE', {
     timeZone,
     year: 'numeric',
