@@ -18,7 +18,11 @@ async function simulateSeeds({ seeds, from, threads }: SimulateArguments): Promi
   let failed = 0
   await runSeeds({ from, to: from + seeds }, threads, (result) => {
     results.push(result)
-    if (result.violations.length > 0) failed++
+    const [first] = result.violations
+    if (first !== undefined) {
+      failed++
+      console.error(`Seed ${result.seed}: ${first.promise} at ${first.at}: ${first.what}`)
+    }
     if (results.length % progressEvery === 0) console.error(`${results.length} of ${seeds}, ${failed} failed`)
   })
   const summary = summarize(results, { firstSeed: from, seconds: (performance.now() - startedAt) / 1_000 })

@@ -5,18 +5,28 @@ import { wasClockStepped } from './named-exceptions.ts'
 import type { EntryOf, Violation } from './violation.ts'
 
 /**
+ * A slot can take so many timers in a row, one set after the other: to look for what is due, anew when the store's time has
+ * moved, after an answer `early`. Where all of them are late the next slot may come first.
+ */
+const timersNeeded = 5
+
+/**
  * G6: the reason that the store has for a slot is the true one. `down`: no process that had the schedule was there all the
  * time, was well, and reached the store; `late`: the start deadline was past; `paused`: an operator had paused the task;
  * `overlap`: another run had not ended, or not before the next slot came due.
  */
 export function exactReasons(history: readonly Entry[], { tasks, nodes }: Plan): readonly Violation[] {
-  return tasks.flatMap((task) => [...falseDowntimes(history, task), ...falseSkips(history, task, nodes)])
+  return tasks.flatMap((task) => [
+    ...falseDowntimes(history, task, nodes),
+    ...falseSkips(history, task, nodes),
+  ])
 }
 
 /** Slots that were passed over although somebody could have decided them until the next one came due. */
-function falseDowntimes(history: readonly Entry[], task: TaskPlan): Violation[] {
+function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readonly NodePlan[]): Violation[] {
   const violations: Violation[] = []
   const fleet = attendances(history, task.name)
+  const lateMsOf = (by: string): number => nodeOf(nodes, by)?.timersLateMs ?? 0
   for (const [index, claim] of deciding(history, task.name)) {
     const { at, by, after, slot, storeNow } = claim
     // The moments of the past cannot be told from a clock that was stepped since.
@@ -25,7 +35,12 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan): Violation[] 
     const everyMs = isEdited ? task.editedEveryMs : task.everyMs
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
-      const idle = fleet.find((one) => one.isEdited === isEdited && attended(one, from, from + everyMs))
+      const idle = fleet.find(
+        (one) =>
+          one.isEdited === isEdited &&
+          attended(one, from, from + everyMs) &&
+          everyMs > timersNeeded * lateMsOf(one.by),
+      )
       if (idle === undefined) continue
       const what = `${task.name} ${due} is missed: down, and ${idle.by} was there.`
       violations.push({ promise: 'G6', at, what })
@@ -55,6 +70,10 @@ function falseSkips(history: readonly Entry[], task: TaskPlan, nodes: readonly N
   return violations
 }
 
+function nodeOf(nodes: readonly NodePlan[], by: string): NodePlan | undefined {
+  return nodes.find(({ name }) => by.startsWith(`${name}.`))
+}
+
 /** The claims that moved the mark, and where they stand. */
 function* deciding(history: readonly Entry[], task: string): Iterable<[number, EntryOf<'claim'>]> {
   const granted = new Set<string>()
@@ -66,34 +85,40 @@ function* deciding(history: readonly Entry[], task: string): Iterable<[number, E
   }
 }
 
-/**
- * The start deadline is past by the store's clock as the node can know it: from its last answer on, by a clock that may
- * run fast.
- */
+/** The start deadline is past by the store's clock, as exactly as the node could know it when it asked. */
 function isLate(
   history: readonly Entry[],
   index: number,
   { catchUp, startDeadlineMs }: TaskPlan,
   nodes: readonly NodePlan[],
 ): boolean {
-  const { at, by, slot, storeNow } = history[index] as EntryOf<'claim'>
-  const { rate = 1 } = nodes.find(({ name }) => by.startsWith(`${name}.`)) ?? {}
-  const told = lastAnswerBefore(history, index, by)
-  const inaccuracyMs = Math.max(0, rate - 1) * (at - told.at) + told.tookMs / 2
-  return catchUp === 'none' && storeNow - slot > startDeadlineMs - inaccuracyMs
+  const claim = history[index] as EntryOf<'claim'>
+  const { rate = 1 } = nodeOf(nodes, claim.by) ?? {}
+  const inaccuracyMs = inaccuracy(history.slice(0, index), claim, rate)
+  return catchUp === 'none' && claim.storeNow - claim.slot > startDeadlineMs - inaccuracyMs
 }
 
-/** The last answer that reached a process with the store's time. */
-function lastAnswerBefore(history: readonly Entry[], to: number, by: string): { at: number; tookMs: number } {
+/**
+ * How far ahead a node may have thought the store's clock to be: by as much as its own runs fast, since the last answer
+ * that told it the time. It may go by an earlier answer that agrees with that one, as far as its round trip says.
+ */
+function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, rate: number): number {
   const calls = new Map<number, EntryOf<'call'>>()
-  let last = { at: 0, tookMs: 0 }
-  for (const entry of history.slice(0, to)) {
-    if (entry.kind === 'call' && entry.by === by) calls.set(entry.number, entry)
-    if (entry.kind !== 'answer' || entry.by !== by) continue
-    const { verb = '', at: askedAt = 0 } = calls.get(entry.number) ?? {}
-    if (tellingTime.has(verb)) last = { at: entry.at, tookMs: entry.at - askedAt }
+  let told = { at: 0, tookMs: 0 }
+  let most = 0
+  for (const entry of before) {
+    if (entry.kind === 'call' && entry.by === by) {
+      calls.set(entry.number, entry)
+      if (entry.verb !== 'claim' || !entry.what.split(' ').includes(task)) continue
+      most = Math.max(most, Math.max(0, rate - 1) * (entry.at - told.at) + 2 * told.tookMs + 1)
+    } else if (entry.kind === 'answer' && entry.by === by) {
+      const { verb = '', at = 0 } = calls.get(entry.number) ?? {}
+      if (tellingTime.has(verb)) told = { at: entry.at, tookMs: entry.at - at }
+      // What was asked before is decided.
+      if (verb === 'claim') most = 0
+    }
   }
-  return last
+  return most
 }
 
 function isPaused(history: readonly Entry[], task: string, to: number): boolean {
