@@ -4,6 +4,8 @@ import fc, { type AsyncCommand } from 'fast-check'
 export interface Extent {
   readonly histories: number
   readonly moves: number
+  /** Whether a history that fails is cut down. Default true. */
+  readonly isCutDown?: boolean
 }
 
 /** A model and the real thing, as they are before the first move. */
@@ -11,11 +13,14 @@ export interface Beginning<Model extends object, World> {
   readonly model: Model
   readonly world: World
   /** What has to be so after each move, whatever it was. */
-  readonly afterEach: () => Promise<void> | void
+  readonly afterEach?: () => Promise<void> | void
+  /** What has to be so at the end of a history. */
+  readonly afterAll?: () => Promise<void>
   readonly end: () => Promise<void>
 }
 
-const longestMs = 45_000
+/** They take some seconds, on a machine that has other things to do a minute. */
+const longestMs = 100_000
 
 /**
  * Plays random histories of moves on a model and on the real thing. A history that fails is cut down to the moves that
@@ -26,17 +31,18 @@ const longestMs = 45_000
  */
 export async function playHistories<Model extends object, World>(
   moves: readonly fc.Arbitrary<AsyncCommand<Model, World>>[],
-  { histories, moves: maxCommands }: Extent,
+  { histories, moves: maxCommands, isCutDown = true }: Extent,
   begin: () => Promise<Beginning<Model, World>>,
 ): Promise<void> {
   const { MODEL_SEED, MODEL_PATH, MODEL_REPLAY, MODEL_RUNS } = process.env
   const replayPath = MODEL_REPLAY === undefined ? {} : { replayPath: MODEL_REPLAY }
   const commands = fc.commands([...moves], { maxCommands, size: 'max', ...replayPath })
   const property = fc.asyncProperty(commands, async (history) => {
-    const { model, world, afterEach, end } = await begin()
+    const { model, world, afterEach = () => {}, afterAll, end } = await begin()
     const checked = [...history].map((move) => withCheck(move, afterEach))
     try {
       await fc.asyncModelRun(() => ({ model, real: world }), checked)
+      await afterAll?.()
     } finally {
       await end()
     }
@@ -44,6 +50,7 @@ export async function playHistories<Model extends object, World>(
   await fc.assert(property, {
     seed: Number(MODEL_SEED ?? 1),
     numRuns: Number(MODEL_RUNS ?? histories),
+    endOnFailure: !isCutDown,
     // A long search for the shortest history ends with the best so far.
     interruptAfterTimeLimit: longestMs,
     markInterruptAsFailure: true,

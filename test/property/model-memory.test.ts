@@ -1,4 +1,4 @@
 import { memorySubject } from '../contract/subjects/memory.ts'
 import { modelFile } from './model-file.ts'
 
-modelFile(memorySubject, { histories: 60, moves: 40 })
+modelFile(memorySubject, { histories: 30, moves: 40 })

@@ -11,5 +11,5 @@ describe.skipIf(!(await isAvailable('postgres')))('postgres', () => {
   }
   const openUnreachable = () => open(nowhere)
   const subject = postgresSubject({ name: 'pg Pool', push: true, reconnects: true, open, openUnreachable })
-  modelFile(subject, { histories: 30, moves: 40 })
+  modelFile(subject, { histories: 12, moves: 40 })
 })

@@ -12,5 +12,5 @@ describe.skipIf(!(await isAvailable('redis')))('redis', () => {
     await once(client, 'ready')
     return { client, close: async () => client.disconnect() }
   })
-  modelFile(subject, { histories: 30, moves: 40 })
+  modelFile(subject, { histories: 20, moves: 40 })
 })

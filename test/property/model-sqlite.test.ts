@@ -6,5 +6,5 @@ const library = loadSqliteLibrary()
 
 modelFile(
   sqlitePathSubject(`sqlite (${library.name})`, (path) => library.open(path)),
-  { histories: 30, moves: 40 },
+  { histories: 20, moves: 40 },
 )

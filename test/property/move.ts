@@ -7,8 +7,8 @@ export interface Move<Model extends object, World> extends AsyncCommand<Model, W
 export function move<Choices extends object, Model extends object, World>(
   name: string,
   choices: { readonly [Choice in keyof Choices]: fc.Arbitrary<Choices[Choice]> },
-  act: (model: Model, world: World, choices: Choices) => Promise<unknown>,
-  isPossible: (model: Model, choices: Choices) => boolean = () => true,
+  act: (model: Model, world: World, choices: NoInfer<Choices>) => Promise<unknown>,
+  isPossible: (model: Model, choices: NoInfer<Choices>) => boolean = () => true,
 ): fc.Arbitrary<Move<Model, World>> {
   return fc.record<Choices>(choices as never).map((chosen) => ({
     check: (model) => isPossible(model, chosen),
