@@ -1,7 +1,8 @@
 import { contextOf } from './core/lock-service.ts'
 import { DriverMissingError, InvalidOptionError, quoted } from './core/errors.ts'
-import { parseDuration } from './core/duration.ts'
-import { type LockServiceOptions, refuseUnknown, serviceOptionNames } from './core/options.ts'
+import { parseDuration, shown } from './core/duration.ts'
+import { type LockServiceOptions, serviceOptionNames } from './core/options.ts'
+import { readOptions } from './core/read-options.ts'
 import { askStore } from './core/store-call.ts'
 import type { Driver } from './driver/driver.ts'
 import { LockService } from './lock-service.ts'
@@ -22,7 +23,7 @@ export interface ConnectOptions extends Omit<LockServiceOptions, 'driver'> {
   readonly client?: 'pg' | 'postgres' | 'ioredis' | 'redis' | undefined
 }
 
-const connectOptionNames = ['client', ...serviceOptionNames.filter((name) => name !== 'driver')]
+const connectOptionNames = ['client' as const, ...serviceOptionNames.filter((name) => name !== 'driver')]
 
 /** A driver with a client of its own, that is closed with the service. */
 interface Connection {
@@ -56,10 +57,9 @@ interface Connection {
  * const locks = await connect()
  */
 export async function connect(url?: string, options: ConnectOptions = {}): Promise<LockService> {
-  refuseUnknown('connect', options, connectOptionNames)
-  const { client, ...service } = options
+  const { client, ...service } = readOptions('connect', options, connectOptionNames)
   const { LEASEHOLD_URL, LEASEHOLD_NAMESPACE } = process.env
-  const target = parseStoreUrl(url ?? LEASEHOLD_URL ?? inProcessByDefault())
+  const target = parseStoreUrl(url === undefined ? (LEASEHOLD_URL ?? inProcessByDefault()) : url)
   const query = {
     ...(LEASEHOLD_NAMESPACE === undefined ? {} : { namespace: LEASEHOLD_NAMESPACE }),
     ...takeQuery(target),
@@ -132,7 +132,7 @@ async function openMemory(target: URL): Promise<Connection> {
 
 async function openSqlite(target: URL, { tablePrefix }: StoreQuery): Promise<Connection> {
   refuseOtherParameters(target)
-  const path = decodeURIComponent(target.host === '' ? target.pathname : `${target.host}${target.pathname}`)
+  const path = decodedPath(target)
   if (path === '') {
     throw new InvalidOptionError(
       'url',
@@ -142,6 +142,16 @@ async function openSqlite(target: URL, { tablePrefix }: StoreQuery): Promise<Con
   const { sqliteDriver } = await import('./drivers/sqlite/index.ts')
   const driver = sqliteDriver({ path, ...(tablePrefix === undefined ? {} : { tablePrefix }) })
   return { driver, close: async () => {} }
+}
+
+/** @throws InvalidOptionError */
+function decodedPath({ host, pathname }: URL): string {
+  try {
+    return decodeURIComponent(host === '' ? pathname : `${host}${pathname}`)
+  } catch (cause) {
+    const message = 'The path in the SQLite URL cannot be decoded. Write a % in the name of the file as %25.'
+    throw new InvalidOptionError('url', message, { cause })
+  }
 }
 
 async function openPostgres(
@@ -312,7 +322,7 @@ async function loadFirst<Loaders extends Record<string, () => Promise<unknown>>>
   if (wanted !== undefined && !names.includes(wanted)) {
     throw new InvalidOptionError(
       'client',
-      `client must be one of ${names.join(', ')} for ${store}; got ${quoted(wanted)}.`,
+      `client must be one of ${names.join(', ')} for ${store}; got ${shown(wanted)}.`,
     )
   }
   for (const name of wanted === undefined ? names : [wanted]) {

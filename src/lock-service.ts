@@ -1,5 +1,6 @@
 import { LockService as CoreLockService } from './core/lock-service.ts'
-import type { LockServiceOptions } from './core/options.ts'
+import { type LockServiceOptions, serviceOptionNames } from './core/options.ts'
+import { readOptions } from './core/read-options.ts'
 import { memoryDriver } from './drivers/memory/index.ts'
 
 /**
@@ -9,13 +10,11 @@ import { memoryDriver } from './drivers/memory/index.ts'
 export class LockService extends CoreLockService {
   /** @throws InvalidOptionError */
   constructor(options: LockServiceOptions = {}) {
-    super(lacksDriver(options) ? { ...options, driver: memoryDriver() } : options)
+    super(withDriver(options))
   }
 }
 
-/** What is no options object at all is left for the core to refuse. */
-function lacksDriver(options: LockServiceOptions): boolean {
-  return (
-    typeof options === 'object' && options !== null && !Array.isArray(options) && options.driver === undefined
-  )
+function withDriver(options: LockServiceOptions): LockServiceOptions {
+  const { driver = memoryDriver(), ...rest } = readOptions('LockService', options, serviceOptionNames)
+  return { ...rest, driver }
 }

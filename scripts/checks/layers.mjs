@@ -16,6 +16,7 @@ import { root } from '../root.mjs'
  */
 
 const errors = /^core\/errors\.ts$/
+const readOptions = /^core\/read-options\.ts$/
 const driverContracts = /^driver\//
 const core = /^core\//
 const sql = /^sql\//
@@ -40,8 +41,8 @@ const layers = [
   { files: sql, rule: 'sql imports only the driver contracts and errors', may: [driverContracts, errors] },
   {
     files: /^drivers\/([^/]+)\//,
-    rule: 'a driver imports only the driver contracts, errors and sql: never another driver, and a client at most by import()',
-    may: [driverContracts, errors, sql],
+    rule: 'a driver imports only the driver contracts, errors, read-options and sql: never another driver, and a client at most by import()',
+    may: [driverContracts, errors, readOptions, sql],
     loadsPackages: true,
   },
   {

@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
-import type { LossReason } from './errors.ts'
+import { InvalidOptionError, type LossReason, quoted } from './errors.ts'
 
 interface KeyEvent {
   readonly namespace: string
@@ -83,6 +83,23 @@ export interface LeaseholdEvents {
 
 export type LeaseholdEventName = keyof LeaseholdEvents
 
+/** All of them. The value says nothing. */
+const eventNames: Readonly<Record<LeaseholdEventName, true>> = {
+  'leasehold:acquire': true,
+  'leasehold:release': true,
+  'leasehold:refresh': true,
+  'leasehold:refresh-failed': true,
+  'leasehold:lost': true,
+  'leasehold:max-lifetime': true,
+  'leasehold:deaf': true,
+  'leasehold:force-release': true,
+  'leasehold:slot': true,
+  'leasehold:run-start': true,
+  'leasehold:run-end': true,
+  'leasehold:superseded': true,
+  'leasehold:scheduler-error': true,
+}
+
 /** Publishes if anybody listens; the message is made only then. */
 export function publish<Name extends LeaseholdEventName>(
   name: Name,
@@ -96,11 +113,22 @@ export function publish<Name extends LeaseholdEventName>(
  * Subscribes to one of the library's channels, with its message typed.
  *
  * @returns a function that unsubscribes
+ * @throws InvalidOptionError for a name that none of them has, and for a listener that is no function
  */
 export function onEvent<Name extends LeaseholdEventName>(
   name: Name,
   listener: (message: LeaseholdEvents[Name]) => void,
 ): () => void {
+  if (typeof name !== 'string' || !Object.hasOwn(eventNames, name)) {
+    const shown = typeof name === 'string' ? quoted(name) : typeof name
+    throw new InvalidOptionError(
+      'name',
+      `There is no event ${shown}. There are: ${Object.keys(eventNames).join(', ')}.`,
+    )
+  }
+  if (typeof listener !== 'function') {
+    throw new InvalidOptionError('listener', 'The second argument of onEvent must be a function.')
+  }
   const handler = (message: unknown): void => listener(message as LeaseholdEvents[Name])
   channel(name).subscribe(handler)
   return () => {

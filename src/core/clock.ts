@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks'
+import { InvalidOptionError } from './errors.ts'
 
 /** A timer that has been set. */
 export interface Timer {
@@ -59,7 +60,15 @@ const longestNodeTimer = 2 ** 31 - 1
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),
-  setTimer: (delayMs, callback, options) => new SystemTimer(delayMs, callback, options?.keepAlive === true),
+  setTimer(delayMs, callback, options) {
+    if (typeof delayMs !== 'number') {
+      throw new InvalidOptionError('delayMs', 'delayMs must be a number of milliseconds.')
+    }
+    if (typeof callback !== 'function') {
+      throw new InvalidOptionError('callback', 'callback must be a function.')
+    }
+    return new SystemTimer(delayMs, callback, options?.keepAlive === true)
+  },
 }
 
 /** Goes the distance in chunks that Node can time, on the monotonic clock. */

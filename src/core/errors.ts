@@ -250,6 +250,12 @@ export function quoted(name: string): string {
 
 /** What an error of any make says; never throws, whatever was thrown. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message
-  return typeof error === 'string' ? error : 'It was no Error.'
+  try {
+    // A proxy may throw for any question, and a message may be anything.
+    const message = error instanceof Error ? error.message : error
+    if (typeof message === 'string') return message
+  } catch {
+    // As good as none.
+  }
+  return 'It was no Error.'
 }

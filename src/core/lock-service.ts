@@ -19,13 +19,13 @@ import { type LeaseInfo, toLeaseInfo } from './lease-info.ts'
 import {
   type AcquireOptions,
   type LockServiceOptions,
-  refuseUnknown,
   type ResolvedAcquireOptions,
   resolveAcquireOptions,
   resolveLockServiceOptions,
   resolveRunOptions,
   type RunOptions,
 } from './options.ts'
+import { readOptions } from './read-options.ts'
 import { createServiceContext, type ServiceContext } from './service-context.ts'
 import { SharedTries } from './shared-tries.ts'
 import { askStore } from './store-call.ts'
@@ -220,10 +220,11 @@ export class LockService {
     options: RunOptions = {},
   ): (...args: Args) => Promise<'ran' | 'skipped'> {
     toStoredKey('key', key)
-    resolveAcquireOptions(resolveRunOptions(options).acquire, this.#context.options)
+    const { acquire, ...after } = resolveRunOptions(options)
+    resolveAcquireOptions(acquire, this.#context.options)
     if (typeof fn !== 'function')
       throw new InvalidOptionError('fn', 'The second argument must be a function.')
-    return (...args) => this.runExclusively(key, () => fn(...args), options)
+    return (...args) => this.runExclusively(key, () => fn(...args), { ...acquire, ...after })
   }
 
   /**
@@ -235,18 +236,13 @@ export class LockService {
   async peek(key: string | Pick<LeaseInfo, 'key'>): Promise<LeaseInfo | null> {
     this.#assertOpen()
     const storedKey = toStoredTarget(key)
-    const { locks } = this.#context.session
-    const [record] = await askStore(this.#context, `look up ${quoted(nameOf(key))}`, (call) =>
-      locks.peek([storedKey], call),
-    )
-    return record ? toLeaseInfo(record) : null
+    return this.#peek(storedKey, nameOf(key, storedKey))
   }
 
   /** The held leases of this namespace, by key. @throws StoreUnavailableError, StoreUnusableError */
   async list(options: ListOptions = {}): Promise<LeaseInfo[]> {
     this.#assertOpen()
-    refuseUnknown('list', options, ['prefix', 'limit'])
-    const { prefix = '', limit = 1_000 } = options
+    const { prefix = '', limit = 1_000 } = readOptions('list', options, ['prefix', 'limit'])
     if (typeof prefix !== 'string') throw new InvalidOptionError('prefix', 'prefix must be a string.')
     if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) {
       throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 1,000,000.')
@@ -279,24 +275,23 @@ export class LockService {
   ): Promise<ForceReleaseOutcome> {
     this.#assertOpen()
     const storedKey = toStoredTarget(key)
-    refuseUnknown('forceRelease', options, ['fence', 'immediate'])
-    const { immediate = false } = options
+    const { fence: seen, immediate = false } = readOptions('forceRelease', options, ['fence', 'immediate'])
     if (typeof immediate !== 'boolean') {
       throw new InvalidOptionError('immediate', 'immediate must be true or false.')
     }
-    if (options.fence !== undefined && !Number.isSafeInteger(options.fence)) {
+    if (seen !== undefined && !Number.isSafeInteger(seen)) {
       throw new InvalidOptionError(
         'fence',
         'fence must be the fence of the lease to free, as peek() shows it.',
       )
     }
-    const fence = options.fence ?? (await this.peek(key))?.fence
+    const fence = seen ?? (await this.#peek(storedKey, nameOf(key, storedKey)))?.fence
     if (fence === undefined) return 'free'
     const { session, options: service } = this.#context
     const request = { key: storedKey, fence, immediate }
     const answer = await askStore(
       this.#context,
-      `force the release of ${quoted(nameOf(key))}`,
+      `force the release of ${quoted(nameOf(key, storedKey))}`,
       async (call) => {
         const one = await session.locks.revoke(request, call)
         if (one.outcome === 'failed') throw one.error
@@ -307,7 +302,7 @@ export class LockService {
     )
     publish('leasehold:force-release', () => ({
       namespace: service.namespace,
-      key: nameOf(key),
+      key: nameOf(key, storedKey),
       fence,
       outcome: answer.outcome,
     }))
@@ -341,6 +336,14 @@ export class LockService {
     this.#abandonments.close()
     await this.#wakeUps.close()
     await this.#context.close()
+  }
+
+  async #peek(storedKey: string, name: string): Promise<LeaseInfo | null> {
+    const { locks } = this.#context.session
+    const [record] = await askStore(this.#context, `look up ${quoted(name)}`, (call) =>
+      locks.peek([storedKey], call),
+    )
+    return record ? toLeaseInfo(record) : null
   }
 
   #acquire(key: string, storedKey: string, options: ResolvedAcquireOptions): Promise<Lease | null> {
@@ -432,6 +435,6 @@ export class LockService {
 }
 
 /** What an operator's target is called in messages and events. */
-function nameOf(target: string | Pick<LeaseInfo, 'key'>): string {
-  return typeof target === 'string' ? target : target.key
+function nameOf(target: string | Pick<LeaseInfo, 'key'>, storedKey: string): string {
+  return typeof target === 'string' ? target : storedKey
 }

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { type Duration, type DurationRange, formatDuration, parseDuration, shown, year } from './duration.ts'
 import { safetyMargin } from './deadline.ts'
 import { DriverMissingError, InvalidOptionError } from './errors.ts'
+import { holds, readOptions } from './read-options.ts'
 import { toStoredKey } from './stored-key.ts'
 
 /** What one acquisition can be told; a `LockService` takes the same names as its defaults. */
@@ -110,26 +111,25 @@ const day = 24 * hour
 const defaultTtlMs = 30_000
 
 /** @throws InvalidOptionError, DriverMissingError */
-export function resolveLockServiceOptions(options: LockServiceOptions): ResolvedLockServiceOptions {
-  refuseUnknown('LockService', options, serviceOptionNames)
+export function resolveLockServiceOptions(given: LockServiceOptions): ResolvedLockServiceOptions {
+  const options = readOptions('LockService', given, serviceOptionNames)
   const { driver, namespace = 'default', clock = systemClock, random = Math.random } = options
   if (driver === undefined || driver === null) {
     throw new DriverMissingError(
       'No lock driver is configured. Pass one, such as redisDriver(client) from leasehold/redis, or use connect(url).',
     )
   }
-  if (
-    typeof driver.open !== 'function' ||
-    typeof driver.abilities !== 'object' ||
-    driver.abilities === null
-  ) {
+  if (!holds(() => isDriver(driver))) {
     throw new InvalidOptionError(
       'driver',
-      `driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities.`,
+      `driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities that make sense.`,
     )
   }
-  if (!isClock(clock)) {
-    throw new InvalidOptionError('clock', 'clock must have the functions monotonic, wall and setTimer.')
+  if (!holds(() => isClock(clock))) {
+    throw new InvalidOptionError(
+      'clock',
+      'clock must have the functions monotonic and wall, which answer milliseconds, and setTimer.',
+    )
   }
   if (typeof random !== 'function') {
     throw new InvalidOptionError('random', 'random must be a function that returns numbers from 0 to 1.')
@@ -142,7 +142,7 @@ export function resolveLockServiceOptions(options: LockServiceOptions): Resolved
     storedNamespace: toStoredKey('namespace', namespace),
     lease,
     requestTimeoutMs,
-    retentionMs: given('retention', options.retention, 60_000, { min: 0, max: day }),
+    retentionMs: resolveDuration('retention', options.retention, 60_000, { min: 0, max: day }),
     clock,
     random,
   }
@@ -150,12 +150,12 @@ export function resolveLockServiceOptions(options: LockServiceOptions): Resolved
 
 /** @throws InvalidOptionError */
 export function resolveAcquireOptions(
-  options: AcquireOptions,
+  given: AcquireOptions,
   service: ResolvedLockServiceOptions,
 ): ResolvedAcquireOptions {
-  refuseUnknown('acquire', options, acquireOptionNames)
+  const options = readOptions('acquire', given, acquireOptionNames)
   const { signal = null, label = null } = options
-  if (signal !== null && !(signal instanceof AbortSignal)) {
+  if (signal !== null && !holds(() => isAbortSignal(signal))) {
     throw new InvalidOptionError('signal', 'signal must be an AbortSignal.')
   }
   if (label !== null && (typeof label !== 'string' || label.length > 200)) {
@@ -163,19 +163,19 @@ export function resolveAcquireOptions(
   }
   return {
     ...resolveLeaseOptions(merge(service.lease, options), service.driver),
-    waitMs: given('wait', options.wait, 0, { min: 0, max: Infinity }),
+    waitMs: resolveDuration('wait', options.wait, 0, { min: 0, max: Infinity }),
     signal,
     label,
   }
 }
 
 /** Splits the options of `runExclusive` into those of the acquire and its own. @throws InvalidOptionError */
-export function resolveRunOptions(options: RunOptions): {
+export function resolveRunOptions(given: RunOptions): {
   readonly acquire: AcquireOptions
   readonly onLocked: ((key: string) => unknown) | undefined
   readonly onLost: 'return' | 'reject'
 } {
-  refuseUnknown('runExclusive', options, runOptionNames)
+  const options = readOptions('runExclusive', given, runOptionNames)
   const { onLocked, onLost = 'return' } = options
   if (onLocked !== undefined && typeof onLocked !== 'function') {
     throw new InvalidOptionError('onLocked', 'onLocked must be a function.')
@@ -189,16 +189,22 @@ export function resolveRunOptions(options: RunOptions): {
 /** @throws InvalidOptionError */
 export function resolveLeaseOptions(options: LeaseOptions, driver: Driver): ResolvedLeaseOptions {
   const minTtlMs = Math.max(100, driver.abilities.minTtlMs)
-  const ttlMs = given('ttl', options.ttl, Math.max(defaultTtlMs, minTtlMs), { min: minTtlMs, max: year })
+  const ttlMs = resolveDuration('ttl', options.ttl, Math.max(defaultTtlMs, minTtlMs), {
+    min: minTtlMs,
+    max: year,
+  })
   return {
     ttlMs,
     heartbeatMs: resolveHeartbeat(options.heartbeat, ttlMs),
-    maxLifetimeMs: given('maxLifetime', options.maxLifetime, Math.max(day, ttlMs), {
+    maxLifetimeMs: resolveDuration('maxLifetime', options.maxLifetime, Math.max(day, ttlMs), {
       min: ttlMs,
       max: year,
     }),
-    waitStepMs: given('waitStep', options.waitStep, 100, { min: 1, max: hour }),
-    requestTimeoutMs: given('requestTimeout', options.requestTimeout, 5_000, { min: 10, max: hour }),
+    waitStepMs: resolveDuration('waitStep', options.waitStep, 100, { min: 1, max: hour }),
+    requestTimeoutMs: resolveDuration('requestTimeout', options.requestTimeout, 5_000, {
+      min: 10,
+      max: hour,
+    }),
   }
 }
 
@@ -208,14 +214,29 @@ export function resolveExtension(duration: Duration): number {
 }
 
 /** Only undefined counts as not given: null is a mistake that a default would hide. */
-function given(option: string, value: Duration | undefined, preset: number, range: DurationRange): number {
+function resolveDuration(
+  option: string,
+  value: Duration | undefined,
+  preset: number,
+  range: DurationRange,
+): number {
   return parseDuration(option, value === undefined ? preset : value, range)
 }
 
-function isClock(clock: Partial<Clock> | null): boolean {
+function isDriver({ open, abilities }: Partial<Driver>): boolean {
+  const { minTtlMs = Number.NaN, maxBatch = Number.NaN } = abilities ?? {}
+  return typeof open === 'function' && minTtlMs >= 0 && minTtlMs <= year && maxBatch >= 1
+}
+
+/** Its prototype alone makes no signal: `aborted` throws where the rest is missing. */
+function isAbortSignal(signal: unknown): boolean {
+  return signal instanceof AbortSignal && typeof signal.aborted === 'boolean'
+}
+
+function isClock(clock: Clock): boolean {
   return (
-    typeof clock?.monotonic === 'function' &&
-    typeof clock.wall === 'function' &&
+    Number.isFinite(clock.monotonic()) &&
+    Number.isFinite(clock.wall()) &&
     typeof clock.setTimer === 'function'
   )
 }
@@ -232,21 +253,6 @@ function resolveHeartbeat(heartbeat: boolean | Duration = true, ttlMs: number): 
     )
   }
   return intervalMs
-}
-
-/** Refuses misspelt options, which would otherwise silently do nothing. @throws InvalidOptionError */
-export function refuseUnknown(what: string, options: object, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new InvalidOptionError('options', `The options of ${what} must be an object.`)
-  }
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name)) {
-      throw new InvalidOptionError(
-        name,
-        `${what} has no option ${JSON.stringify(name)}. Its options: ${known.join(', ')}.`,
-      )
-    }
-  }
 }
 
 /** The later one wins, where it says anything. */

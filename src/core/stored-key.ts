@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { InvalidOptionError } from './errors.ts'
+import { holds } from './read-options.ts'
 
 /** The longest key that a store gets to see as it is, in UTF-8 bytes. */
 const longestPlain = 255
@@ -32,8 +33,9 @@ export function toStoredKey(option: string, key: unknown): string {
  */
 export function toStoredTarget(target: string | { readonly key: string }): string {
   if (typeof target !== 'object' || target === null) return toStoredKey('key', target)
-  const { key } = target
-  if (typeof key !== 'string' || key === '' || !isStorable(key)) {
+  let key = ''
+  // Read once: what was checked is what is used.
+  if (!holds(() => isStorable((key = target.key)) && key !== '')) {
     throw new InvalidOptionError(
       'key',
       'key must be a non-empty string, or a lease as peek() and list() show it.',
@@ -52,6 +54,7 @@ function isPlain(key: string): boolean {
 }
 
 function isStorable(text: string): boolean {
+  if (typeof text !== 'string') return false
   if (text.length > longestPlain || text.includes('\0')) return false
   return text.isWellFormed() && Buffer.byteLength(text) <= longestPlain
 }

@@ -1,6 +1,8 @@
+import { types } from 'node:util'
 import { type Duration, parseDuration } from '../core/duration.ts'
 import { InvalidOptionError } from '../core/errors.ts'
-import { type LeaseOptions, refuseUnknown, resolveLeaseOptions } from '../core/options.ts'
+import { type LeaseOptions, resolveLeaseOptions } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import { externalSchedule } from './external-schedule.ts'
 import {
@@ -44,13 +46,13 @@ export interface ResolvedFire {
   readonly startDeadlineMs: number
 }
 
-const fireOptionNames = ['slot', 'cron', 'timeZone', 'every', 'startDeadline', ...leaseOptionNames]
+const fireOptionNames = ['slot', 'cron', 'timeZone', 'every', 'startDeadline', ...leaseOptionNames] as const
 /** Timers of Node.js may ring a fraction of a millisecond before their time. */
 const earlyMs = 50
 
 /** @throws InvalidOptionError */
-export function resolveFire(name: string, options: FireOptions, defaults: TaskDefaults): ResolvedFire {
-  refuseUnknown('run', options, fireOptionNames)
+export function resolveFire(name: string, given: FireOptions, defaults: TaskDefaults): ResolvedFire {
+  const options = readOptions('run', given, fireOptionNames)
   const storedName = toStoredKey('name', name)
   const { cron, every, timeZone } = options
   const startDeadlineMs = parseDuration('startDeadline', options.startDeadline ?? 60_000, {
@@ -98,7 +100,7 @@ export function firedSlot({ schedule, name }: TaskDefinition, wall: number): num
 }
 
 function resolveSlot(slot: Date | number): number {
-  const instant = slot instanceof Date ? slot.getTime() : slot
+  const instant = types.isDate(slot) ? Date.prototype.getTime.call(slot) : slot
   if (typeof instant === 'number' && Number.isSafeInteger(instant) && instant > 0 && instant < 8.64e15) {
     return instant
   }

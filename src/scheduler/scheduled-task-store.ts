@@ -1,7 +1,8 @@
 import type { Dependent } from '../core/dependents.ts'
 import { ClosedError, InvalidOptionError, quoted } from '../core/errors.ts'
 import { contextOf, type LockService } from '../core/lock-service.ts'
-import { type LeaseOptions, refuseUnknown } from '../core/options.ts'
+import type { LeaseOptions } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
@@ -23,6 +24,8 @@ export interface ScheduledTaskStoreOptions extends Pick<LeaseOptions, 'ttl' | 'h
   /** How long the run log keeps what became of a slot: see `TaskSchedulerOptions.logRetention`. Default `'30d'`. */
   readonly logRetention?: TaskLogRetention
 }
+
+const optionNames = ['locks', 'timeZone', 'logRetention', 'ttl', 'heartbeat', 'maxLifetime'] as const
 
 type TaskLogRetention = Parameters<typeof resolveTaskSchedulerOptions>[0]['logRetention']
 
@@ -57,9 +60,9 @@ export class ScheduledTaskStore {
 
   /** @throws InvalidOptionError */
   constructor(options: ScheduledTaskStoreOptions) {
-    const known = ['locks', 'timeZone', 'logRetention', 'ttl', 'heartbeat', 'maxLifetime']
-    refuseUnknown('ScheduledTaskStore', options, known)
-    const { locks, timeZone, lease, logRetentionMs } = resolveTaskSchedulerOptions(options)
+    const { locks, timeZone, lease, logRetentionMs } = resolveTaskSchedulerOptions(
+      readOptions('ScheduledTaskStore', options, optionNames),
+    )
     this.#context = contextOf(locks)
     this.#defaults = { service: this.#context.options, timeZone, lease }
     const probe = timeZone === 'UTC' ? { every: '24h' as const } : { cron: '@daily' }

@@ -1,7 +1,8 @@
 import { type Duration, parseDuration, year } from '../core/duration.ts'
 import { InvalidOptionError } from '../core/errors.ts'
 import type { LockService } from '../core/lock-service.ts'
-import { type LeaseOptions, refuseUnknown } from '../core/options.ts'
+import type { LeaseOptions } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 
 /** What one scheduler can be told; ttl, heartbeat and maxLifetime are the defaults of its tasks. */
 export interface TaskSchedulerOptions extends Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'> {
@@ -55,11 +56,10 @@ const schedulerOptionNames = [
   'ttl',
   'heartbeat',
   'maxLifetime',
-]
+] as const
 
 /** @throws InvalidOptionError */
 export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): ResolvedTaskSchedulerOptions {
-  refuseUnknown('TaskScheduler', options, schedulerOptionNames)
   const {
     locks,
     keepAlive = true,
@@ -69,7 +69,7 @@ export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): Reso
     ttl,
     heartbeat,
     maxLifetime,
-  } = options
+  } = readOptions('TaskScheduler', options, schedulerOptionNames)
   if (typeof keepAlive !== 'boolean') {
     throw new InvalidOptionError('keepAlive', 'keepAlive must be true or false.')
   }
@@ -85,14 +85,13 @@ export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): Reso
 
 /** @throws InvalidOptionError */
 export function resolveDrain(options: StopOptions): number {
-  refuseUnknown('stop', options, ['drain'])
-  return parseDuration('drain', options.drain ?? 30_000, { min: 0, max: Infinity })
+  const { drain = 30_000 } = readOptions('stop', options, ['drain'])
+  return parseDuration('drain', drain, { min: 0, max: Infinity })
 }
 
 /** @throws InvalidOptionError */
 export function resolveHistoryLimit(options: HistoryOptions): number {
-  refuseUnknown('history', options, ['limit'])
-  const { limit = 100 } = options
+  const { limit = 100 } = readOptions('history', options, ['limit'])
   if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
     throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 10,000.')
   }

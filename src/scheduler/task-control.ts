@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { DriverFault, InvalidOptionError, quoted, UnknownTaskError } from '../core/errors.ts'
-import { refuseUnknown } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
@@ -24,6 +24,9 @@ export type ControlOutcome = 'applied' | 'repeated'
 
 /** - `idle`: nothing ran that could be asked to stop */
 export type CancelOutcome = ControlOutcome | 'idle'
+
+const controlOptionNames = ['by', 'requestId'] as const
+const cancelOptionNames = [...controlOptionNames, 'fence'] as const
 
 const verbs = { pause: 'pause', resume: 'resume', cancel: 'cancel the run of' } as const
 
@@ -67,8 +70,12 @@ export function resolveControl(
   options: CancelOptions,
 ): ControlRequest {
   const task = toStoredKey('name', name)
-  refuseUnknown(kind, options, ['by', 'requestId', ...(kind === 'cancel' ? ['fence'] : [])])
-  const { by = context.describeHolder({}), requestId = randomUUID(), fence = null } = options
+  const known = kind === 'cancel' ? cancelOptionNames : controlOptionNames
+  const {
+    by = context.describeHolder({}),
+    requestId = randomUUID(),
+    fence = null,
+  } = readOptions<CancelOptions>(kind, options, known)
   checkText('by', by, 300)
   checkText('requestId', requestId, 100)
   if (fence !== null && !Number.isSafeInteger(fence)) {

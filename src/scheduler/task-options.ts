@@ -3,11 +3,11 @@ import { InvalidOptionError, quoted } from '../core/errors.ts'
 import {
   type AcquireOptions,
   type LeaseOptions,
-  refuseUnknown,
   type ResolvedLeaseOptions,
   type ResolvedLockServiceOptions,
   resolveLeaseOptions,
 } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import { cronSchedule } from './cron-schedule.ts'
 import { intervalSchedule } from './interval-schedule.ts'
@@ -129,6 +129,7 @@ export interface TaskDefaults {
 }
 
 const day = 86_400_000
+const intervalRange = { min: 100, max: year } as const
 export const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime'] as const
 const taskOptionNames = [
   'cron',
@@ -148,12 +149,12 @@ const taskOptionNames = [
   'lockWaitStep',
   'lockTtl',
   ...leaseOptionNames,
-]
+] as const
 
 /** @throws InvalidOptionError */
-export function resolveTask(name: string, options: TaskOptions, defaults: TaskDefaults): TaskDefinition {
+export function resolveTask(name: string, given: TaskOptions, defaults: TaskDefaults): TaskDefinition {
   const storedName = toStoredKey('name', name)
-  refuseUnknown('schedule', options, taskOptionNames)
+  const options = readOptions('schedule', given, taskOptionNames)
   const schedule = resolveSchedule(options, defaults.timeZone)
   const { service, lease } = defaults
   const onCrash = oneOf('onCrash', options.onCrash ?? 'skip', ['skip', 'retry'])
@@ -192,7 +193,7 @@ export function scheduleFromText(text: string): Schedule | null {
   try {
     const { cron, timeZone, everyMs } = JSON.parse(text) as Record<string, unknown>
     if (typeof cron === 'string' && typeof timeZone === 'string') return cronSchedule(cron, timeZone)
-    return typeof everyMs === 'number' && everyMs > 0 ? intervalSchedule(everyMs) : null
+    return typeof everyMs === 'number' && isInterval(everyMs) ? intervalSchedule(everyMs) : null
   } catch {
     return null
   }
@@ -217,7 +218,11 @@ export function resolveSchedule(
   if (timeZone !== undefined) {
     throw new InvalidOptionError('timeZone', 'timeZone goes with cron: an interval is the same in all zones.')
   }
-  return intervalSchedule(parseDuration('every', every, { min: 100, max: year }))
+  return intervalSchedule(parseDuration('every', every, intervalRange))
+}
+
+function isInterval(everyMs: number): boolean {
+  return Number.isInteger(everyMs) && everyMs >= intervalRange.min && everyMs <= intervalRange.max
 }
 
 /** The task is fired by something else than a scheduler. */

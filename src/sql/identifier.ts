@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../core/errors.ts'
+import { InvalidOptionError, quoted } from '../core/errors.ts'
 
 /**
  * Checks and quotes a table or schema name for use in SQL text.
@@ -11,7 +11,7 @@ export function quoteIdentifier(option: string, name: string): string {
   if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(name)) {
     throw new InvalidOptionError(
       option,
-      `${option} must be 1 to 40 letters, digits or underscores and not begin with a digit; got ${JSON.stringify(name)}.`,
+      `${option} must be 1 to 40 letters, digits or underscores and not begin with a digit; got ${typeof name === 'string' ? quoted(name) : typeof name}.`,
     )
   }
   return `"${name}"`

@@ -1,3 +1,5 @@
+import { InvalidOptionError } from '../core/errors.ts'
+import { holds, readOptions } from '../core/read-options.ts'
 import type { ContractBehaviour, ContractStore, ContractSubject } from './contract-subject.ts'
 import { meets } from './contract-subject.ts'
 import { allBehaviours } from './contract/behaviours.ts'
@@ -15,6 +17,8 @@ export interface DriverContractOptions {
  * The contract of `LockDriver` and `TaskDriver` as behaviours to run: those that apply to this subject, in a fixed
  * order. They know no test framework; {@link runDriverContract} hands them to one.
  *
+ * @throws InvalidOptionError for a subject that is none, and for seeds that are no numbers
+ *
  * @example
  * ```ts
  * const store = await subject.open()
@@ -26,10 +30,23 @@ export function driverContract(
   subject: ContractSubject,
   options: DriverContractOptions = {},
 ): readonly ContractBehaviour[] {
-  const { seeds = [1, 2, 3] } = options
+  if (!holds(() => isSubject(subject))) {
+    throw new InvalidOptionError(
+      'subject',
+      'subject must be a ContractSubject: its name, what it expects, and open().',
+    )
+  }
+  const { seeds = [1, 2, 3] } = readOptions('driverContract', options, ['seeds'])
+  if (!holds(() => seeds.every((seed) => typeof seed === 'number'))) {
+    throw new InvalidOptionError('seeds', 'seeds must be an array of numbers.')
+  }
   return [...statedAbilities(subject.expects), ...allBehaviours(seeds)].filter((behaviour) =>
     behaviour.requires.every((requirement) => meets(subject.expects, requirement)),
   )
+}
+
+function isSubject({ name, expects, open }: ContractSubject): boolean {
+  return typeof name === 'string' && Array.isArray(expects.raw) && typeof open === 'function'
 }
 
 /** The three functions that vitest, jest and `node:test` (there `afterAll` is called `after`) have in common. */
@@ -54,6 +71,10 @@ export function runDriverContract(
   runner: ContractRunner,
   options: DriverContractOptions = {},
 ): number {
+  for (const name of ['describe', 'it', 'afterAll'] as const) {
+    if (holds(() => typeof runner[name] === 'function')) continue
+    throw new InvalidOptionError('runner', `runner must have the function ${name}, as vitest and jest do.`)
+  }
   const contract = driverContract(subject, options)
   let opened: Promise<ContractStore> | undefined
   runner.describe(`driver contract: ${subject.name}`, () => {

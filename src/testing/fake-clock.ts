@@ -1,4 +1,6 @@
 import type { Clock, Timer, TimerOptions } from '../core/clock.ts'
+import { InvalidOptionError } from '../core/errors.ts'
+import { readOptions } from '../core/read-options.ts'
 
 export interface FakeClockOptions {
   /** What the wall clock shows at first, in milliseconds since the epoch. Default is 2026-01-01T00:00:00Z. */
@@ -39,9 +41,8 @@ export class FakeClock implements Clock {
   #alarms: Alarm[] = []
 
   constructor(options: FakeClockOptions = {}) {
-    const { wall = Date.UTC(2026, 0, 1) } = options
-    if (!Number.isFinite(wall))
-      throw new RangeError(`wall must be a time in milliseconds, and not ${String(wall)}.`)
+    const { wall = Date.UTC(2026, 0, 1) } = readOptions('FakeClock', options, ['wall'])
+    assertTime('wall', wall, -Infinity)
     this.#wall = wall
   }
 
@@ -54,10 +55,13 @@ export class FakeClock implements Clock {
   }
 
   setTimer(delayMs: number, callback: () => void, options: TimerOptions = {}): Timer {
-    if (!(delayMs >= 0)) throw new RangeError(`A timer cannot be set to ${delayMs} ms.`)
+    if (delayMs !== Infinity) assertTime('delayMs', delayMs, 0)
+    if (typeof callback !== 'function')
+      throw new InvalidOptionError('callback', 'callback must be a function.')
+    const { keepAlive = false } = readOptions('setTimer', options, ['keepAlive'])
     const alarm: Alarm = {
       dueAt: this.#monotonic + delayMs,
-      keepAlive: options.keepAlive === true,
+      keepAlive,
       callback,
       cancel: () => {
         this.#alarms = this.#alarms.filter((other) => other !== alarm)
@@ -79,7 +83,7 @@ export class FakeClock implements Clock {
    * before the next one fires. 0 fires what is due now.
    */
   async advance(byMs: number): Promise<void> {
-    if (!(byMs >= 0)) throw new RangeError(`Time cannot pass by ${byMs} ms.`)
+    assertTime('byMs', byMs, 0)
     const end = this.#monotonic + byMs
     await settle()
     for (let next = this.#nextDue(end); next !== undefined; next = this.#nextDue(end)) {
@@ -119,12 +123,13 @@ export class FakeClock implements Clock {
    * sees when it wakes.
    */
   stepWall(byMs: number): void {
+    assertTime('byMs', byMs, -Infinity)
     this.#wall += byMs
   }
 
   /** Moves the monotonic clock forward alone. Timers that become due fire at the next {@link advance}. */
   stepMonotonic(byMs: number): void {
-    if (!(byMs >= 0)) throw new RangeError('A monotonic clock goes forward only.')
+    assertTime('byMs', byMs, 0)
     this.#monotonic += byMs
   }
 
@@ -154,6 +159,13 @@ export class FakeClock implements Clock {
     this.#monotonic += byMs
     this.#wall += byMs
   }
+}
+
+/** @throws InvalidOptionError */
+function assertTime(option: string, ms: number, min: number): void {
+  if (typeof ms === 'number' && Number.isFinite(ms) && ms >= min) return
+  const least = min === -Infinity ? '' : `, at least ${min}`
+  throw new InvalidOptionError(option, `${option} must be a number of milliseconds${least}.`)
 }
 
 /** Kept, so that whoever replaces the global timers in a test does not stop this clock. */

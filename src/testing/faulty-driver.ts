@@ -1,4 +1,5 @@
-import { DriverFault, type DriverFaultKind } from '../core/errors.ts'
+import { DriverFault, type DriverFaultKind, InvalidOptionError } from '../core/errors.ts'
+import { holds } from '../core/read-options.ts'
 import type { Driver, DriverSession, LockDriver, NoticeChannel, TaskDriver } from '../driver/index.ts'
 
 /** The calls that can be made to fail. Those of tasks that plain leases have as well are called after runs. */
@@ -72,6 +73,9 @@ type Treatment = (pass: () => Promise<unknown>) => Promise<unknown>
  * ```
  */
 export function faultyDriver(inner: Driver): FaultyDriver {
+  if (!holds(() => isDriver(inner))) {
+    throw new InvalidOptionError('inner', 'inner must be a driver, such as memoryDriver().')
+  }
   const script = new FaultScript()
   const driver: Driver = {
     name: inner.name,
@@ -81,16 +85,22 @@ export function faultyDriver(inner: Driver): FaultyDriver {
   return { driver, faults: script }
 }
 
+function isDriver({ name, abilities, open }: Driver): boolean {
+  return typeof name === 'string' && typeof abilities === 'object' && typeof open === 'function'
+}
+
 class FaultScript implements Faults {
   readonly #counts = new Map<FaultyVerb, number>()
   readonly #planned: { readonly verb: FaultyVerb; readonly treatment: Treatment }[] = []
   readonly #standing = new Map<FaultyVerb, Treatment>()
 
   next(verb: FaultyVerb): FaultPlan {
+    assertVerb(verb)
     return planOf((treatment) => this.#planned.push({ verb, treatment }))
   }
 
   always(verb: FaultyVerb): FaultPlan {
+    assertVerb(verb)
     return planOf((treatment) => this.#standing.set(verb, treatment))
   }
 
@@ -111,6 +121,34 @@ class FaultScript implements Faults {
     const treatment = planned?.treatment ?? this.#standing.get(verb)
     return treatment === undefined ? pass() : ((await treatment(pass)) as Answer)
   }
+}
+
+/** All of them. The value says nothing. */
+const verbs: Readonly<Record<FaultyVerb, true>> = {
+  acquire: true,
+  refresh: true,
+  release: true,
+  revoke: true,
+  peek: true,
+  scan: true,
+  purge: true,
+  register: true,
+  claim: true,
+  refreshRun: true,
+  complete: true,
+  control: true,
+  poll: true,
+  inspect: true,
+  log: true,
+  purgeLog: true,
+  listen: true,
+  probe: true,
+}
+
+/** A fault that is planned for a misspelt verb would never happen. @throws InvalidOptionError */
+function assertVerb(verb: FaultyVerb): void {
+  if (typeof verb === 'string' && Object.hasOwn(verbs, verb)) return
+  throw new InvalidOptionError('verb', `verb must be one of ${Object.keys(verbs).join(', ')}.`)
 }
 
 function planOf(set: (treatment: Treatment) => void): FaultPlan {

@@ -1,3 +1,6 @@
+import { InvalidOptionError } from '../core/errors.ts'
+import { holds } from '../core/read-options.ts'
+
 /** A repeatable source of randomness: the same seed gives the same numbers on every machine. */
 export interface SeededRandom {
   /** At least 0, less than 1. */
@@ -10,6 +13,7 @@ export interface SeededRandom {
 
 /** Marsaglia's xorshift with 32 bits of state: enough to pick the next move of a test. */
 export function seededRandom(seed: number): SeededRandom {
+  if (typeof seed !== 'number') throw new InvalidOptionError('seed', 'seed must be a number.')
   // The state must never be 0, and close seeds must part at once.
   let state = (Math.imul(seed, 2_654_435_761) ^ 0x9e37_79b9) >>> 0 || 1
   const next = (): number => {
@@ -21,11 +25,18 @@ export function seededRandom(seed: number): SeededRandom {
   }
   return {
     next,
-    integer: (below) => Math.floor(next() * below),
-    pick: (choices) => {
-      const choice = choices[Math.floor(next() * choices.length)]
-      if (choices.length === 0) throw new RangeError('There is nothing to pick from.')
-      return choice as (typeof choices)[number]
+    integer(below) {
+      if (typeof below === 'number' && below >= 1) return Math.floor(next() * below)
+      throw new InvalidOptionError('below', 'below must be a number, at least 1.')
+    },
+    pick(choices) {
+      if (!holds(() => Array.isArray(choices) && choices.length > 0)) {
+        throw new InvalidOptionError(
+          'choices',
+          'There is nothing to pick from: choices must be an array that is not empty.',
+        )
+      }
+      return choices[Math.floor(next() * choices.length)] as (typeof choices)[number]
     },
   }
 }

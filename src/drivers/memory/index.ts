@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.ts'
+import { readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { memoryLocks } from './locks.ts'
 import { openChannel } from './notices.ts'
@@ -63,7 +64,7 @@ interface ResolvedMemoryDriverOptions {
 }
 
 function resolveMemoryDriverOptions(options: MemoryDriverOptions): ResolvedMemoryDriverOptions {
-  const { store = 'default', now } = options
+  const { store = 'default', now } = readOptions('memoryDriver', options, ['store', 'now'])
   if (typeof store !== 'string' || store === '') {
     throw new InvalidOptionError(
       'store',

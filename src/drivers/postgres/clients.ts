@@ -1,4 +1,5 @@
 import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
+import { holds } from '../../core/read-options.ts'
 import { listenBy } from './listening.ts'
 import type { Listen, PgListenClient, PostgresJsListenClient } from './listening.ts'
 
@@ -41,13 +42,17 @@ export interface Link {
  * @throws InvalidOptionError for something that is no client
  */
 export function linkTo(client: PostgresClient, named: boolean): Link {
-  if (isPostgresJs(client)) return linkToPostgresJs(client, named)
-  if (typeof client !== 'object' || typeof client?.query !== 'function') {
+  if (holds(() => isPostgresJs(client))) return linkToPostgresJs(client as PostgresJsClient, named)
+  if (!holds(() => typeof client === 'object' && typeof (client as QueryClient).query === 'function')) {
     throw new InvalidOptionError(
       'client',
       'client must be a pg Pool or Client, the sql function of postgres.js, or an object with query(text, values).',
     )
   }
+  return linkToQueryClient(client as QueryClient, named)
+}
+
+function linkToQueryClient(client: QueryClient, named: boolean): Link {
   if (isPgPool(client)) {
     return {
       run: (statement, values) => runPg(client, statement, values, named),
@@ -167,8 +172,8 @@ function rowsOf(result: unknown): readonly unknown[] {
   )
 }
 
-function isPostgresJs(client: PostgresClient): client is PostgresJsClient {
-  return typeof client === 'function' && 'unsafe' in client
+function isPostgresJs(client: PostgresClient): boolean {
+  return typeof client === 'function' && typeof (client as Partial<PostgresJsClient>).unsafe === 'function'
 }
 
 function isPgPool(client: QueryClient): client is QueryClient & PgPool {

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.ts'
+import { readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { linkTo } from './clients.ts'
 import type { PostgresClient } from './clients.ts'
@@ -103,7 +104,7 @@ export function postgresDriver(client: PostgresClient, options: PostgresDriverOp
  * @throws InvalidOptionError for a name that cannot be used
  */
 export function postgresSchema(options: PostgresSchemaOptions = {}): string {
-  const tables = resolveTableNames(options)
+  const tables = resolveTableNames(readOptions('postgresSchema', options, ['schema', 'tablePrefix']))
   const makeSchema = tables.schema === null ? [] : [`create schema if not exists ${tables.schema}`]
   return [...makeSchema, ...schemaStatements(tables)].map((statement) => `${statement};\n`).join('\n')
 }
@@ -115,7 +116,10 @@ interface ResolvedPostgresDriverOptions {
   readonly namedStatements: boolean
 }
 
-function resolvePostgresDriverOptions(options: PostgresDriverOptions): ResolvedPostgresDriverOptions {
+const optionNames = ['schema', 'tablePrefix', 'createTables', 'listen', 'namedStatements'] as const
+
+function resolvePostgresDriverOptions(given: PostgresDriverOptions): ResolvedPostgresDriverOptions {
+  const options = readOptions('postgresDriver', given, optionNames)
   const { createTables = true, listen = true, namedStatements = false } = options
   if (typeof listen !== 'boolean' && typeof listen !== 'function') {
     throw new InvalidOptionError(
@@ -130,5 +134,5 @@ function resolvePostgresDriverOptions(options: PostgresDriverOptions): ResolvedP
 }
 
 function resolveTableNames({ schema, tablePrefix = 'leasehold_' }: PostgresSchemaOptions): TableNames {
-  return tableNames(schema ?? null, tablePrefix)
+  return tableNames(schema === undefined ? null : schema, tablePrefix)
 }

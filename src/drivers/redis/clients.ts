@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.ts'
+import { holds } from '../../core/read-options.ts'
 import { ioredisConnection, type IoRedisClient } from './ioredis.ts'
 import { nodeRedisConnection, type NodeRedisClient } from './node-redis.ts'
 
@@ -45,20 +46,20 @@ export interface Subscription {
 
 /** @throws InvalidOptionError for what is no client */
 export function redisConnection(option: string, client: RedisClient): RedisConnection {
-  if (isIoRedis(client)) return ioredisConnection(client)
-  if (isNodeRedis(client)) return nodeRedisConnection(client)
+  if (holds(() => isIoRedis(client))) return ioredisConnection(client as IoRedisClient)
+  if (holds(() => isNodeRedis(client))) return nodeRedisConnection(client as NodeRedisClient)
   throw new InvalidOptionError(
     option,
     `${option} must be a client of ioredis (5 or 6), such as new Redis(url) or new Cluster(nodes), or of node-redis (5 or 6) for a single server, such as createClient({ url }). Clusters, sentinel clients and pools of node-redis cannot be used.`,
   )
 }
 
-function isIoRedis(client: RedisClient): client is IoRedisClient {
+function isIoRedis(client: RedisClient): boolean {
   return has(client, 'call', 'duplicate', 'subscribe') && typeof (client as IoRedisClient).status === 'string'
 }
 
 // Only the client of a single server says whether it is subscribed; a pool, a cluster or a sentinel client does not.
-function isNodeRedis(client: RedisClient): client is NodeRedisClient {
+function isNodeRedis(client: RedisClient): boolean {
   return (
     has(client, 'sendCommand', 'duplicate', 'subscribe') &&
     typeof (client as NodeRedisClient).isPubSubActive === 'boolean'

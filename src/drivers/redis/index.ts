@@ -1,4 +1,5 @@
 import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
+import { readOptions } from '../../core/read-options.ts'
 import type { CallOptions, Driver, DriverSession, NoticeListener } from '../../driver/driver.ts'
 import { redisConnection, type RedisClient, type RedisConnection } from './clients.ts'
 import { makeConnection, RetryConnection, type ConnectionSource } from './extra-connection.ts'
@@ -137,6 +138,8 @@ interface ResolvedRedisDriverOptions {
   readonly retryConnection: false | ConnectionSource | null
 }
 
+const optionNames = ['prefix', 'retention', 'push', 'subscriber', 'retryConnection'] as const
+
 function resolveRedisDriverOptions(options: RedisDriverOptions): ResolvedRedisDriverOptions {
   const {
     prefix = 'leasehold',
@@ -144,27 +147,24 @@ function resolveRedisDriverOptions(options: RedisDriverOptions): ResolvedRedisDr
     push = true,
     subscriber,
     retryConnection = false,
-  } = options
+  } = readOptions('redisDriver', options, optionNames)
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9_.:/-]{1,64}$/.test(prefix)) {
     throw new InvalidOptionError(
       'prefix',
-      `prefix must be 1 to 64 letters, digits or any of _ - . : / and not ${JSON.stringify(prefix)}.`,
+      'prefix must be a text of 1 to 64 letters, digits or any of _ - . : /.',
     )
   }
   if (!Number.isInteger(retention) || retention < 1000 || retention > 86_400_000) {
-    throw new InvalidOptionError(
-      'retention',
-      `retention must be whole milliseconds, 1,000 to 86,400,000, and not ${String(retention)}.`,
-    )
+    throw new InvalidOptionError('retention', 'retention must be whole milliseconds, 1,000 to 86,400,000.')
   }
   if (typeof push !== 'boolean') {
-    throw new InvalidOptionError('push', `push must be true or false, and not ${String(push)}.`)
+    throw new InvalidOptionError('push', 'push must be true or false.')
   }
   return {
     prefix,
     retentionMs: retention,
     push,
-    subscriber: checkedSource('subscriber', subscriber ?? null),
+    subscriber: subscriber === undefined ? null : checkedSource('subscriber', subscriber),
     retryConnection:
       typeof retryConnection === 'boolean'
         ? retryConnection
@@ -175,7 +175,7 @@ function resolveRedisDriverOptions(options: RedisDriverOptions): ResolvedRedisDr
 }
 
 /** A client that cannot be used is refused here; what a function makes, when it has made it. */
-function checkedSource<Source extends ConnectionSource | null>(option: string, source: Source): Source {
-  if (source !== null && typeof source !== 'function') redisConnection(option, source)
+function checkedSource(option: string, source: ConnectionSource): ConnectionSource {
+  if (typeof source !== 'function') redisConnection(option, source)
   return source
 }

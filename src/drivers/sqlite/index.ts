@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
+import { holds, readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { loadSqliteLibrary } from './clients.ts'
 import type { SqliteDatabase } from './clients.ts'
@@ -106,7 +107,8 @@ export function sqliteDriver(options: SqliteDriverOptions): Driver {
  * @throws InvalidOptionError for a `tablePrefix` that makes no valid names
  */
 export function sqliteSchema(options: SqliteTableOptions = {}): string {
-  return schemaSql(sqliteTables(options.tablePrefix ?? defaultPrefix))
+  const { tablePrefix = defaultPrefix } = readOptions('sqliteSchema', options, ['tablePrefix'])
+  return schemaSql(sqliteTables(tablePrefix))
 }
 
 const defaultPrefix = 'leasehold_'
@@ -117,16 +119,21 @@ interface ResolvedSqliteDriverOptions {
   readonly createTables: boolean
 }
 
+type AnyOptions = Partial<SqlitePathOptions & SqliteDatabaseOptions>
+
 function resolveSqliteDriverOptions(options: SqliteDriverOptions): ResolvedSqliteDriverOptions {
-  const given = Object(options) as Partial<SqlitePathOptions & SqliteDatabaseOptions>
-  const { tablePrefix = defaultPrefix, createTables = true } = given
+  const {
+    tablePrefix = defaultPrefix,
+    createTables = true,
+    ...where
+  } = readOptions('sqliteDriver', options as AnyOptions, ['path', 'database', 'tablePrefix', 'createTables'])
   if (typeof createTables !== 'boolean') {
     throw new InvalidOptionError('createTables', 'createTables must be true or false.')
   }
-  return { source: resolveSource(given), tables: sqliteTables(tablePrefix), createTables }
+  return { source: resolveSource(where), tables: sqliteTables(tablePrefix), createTables }
 }
 
-function resolveSource({ path, database }: Partial<SqlitePathOptions & SqliteDatabaseOptions>): SqliteSource {
+function resolveSource({ path, database }: Pick<AnyOptions, 'path' | 'database'>): SqliteSource {
   if ((path === undefined) === (database === undefined)) {
     throw new InvalidOptionError(
       'path',
@@ -134,7 +141,7 @@ function resolveSource({ path, database }: Partial<SqlitePathOptions & SqliteDat
     )
   }
   if (database !== undefined) {
-    if (isDatabase(database)) return { kind: 'borrowed', database }
+    if (holds(() => isDatabase(database))) return { kind: 'borrowed', database }
     throw new InvalidOptionError(
       'database',
       'database must be a Database of better-sqlite3 or a DatabaseSync of node:sqlite.',
