@@ -1,12 +1,8 @@
 import { InvalidOptionError, KeyHeldError } from '../../core/errors.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { LockService } from '../../core/lock-service.ts'
-import {
-  refuseUnknown,
-  resolveAcquireOptions,
-  resolveRunOptions,
-  type RunOptions,
-} from '../../core/options.ts'
+import { resolveAcquireOptions, resolveRunOptions, type RunOptions } from '../../core/options.ts'
+import { readOptions } from '../../core/read-options.ts'
 import { toStoredKey } from '../../core/stored-key.ts'
 import { type AnyMethod, methodTarget, type MethodTarget, shownKey } from './method-target.ts'
 import { resembling } from './resembling.ts'
@@ -96,11 +92,11 @@ interface Checked {
 function checked(
   target: MethodTarget,
   key: string | ((...args: never[]) => string),
-  options: ExclusiveOptions,
+  given: ExclusiveOptions,
 ): Checked {
   try {
     if (typeof key !== 'function') toStoredKey('key', key)
-    refuseUnknown('@Exclusive', options, optionNames)
+    const options = readOptions('@Exclusive', given, optionNames)
     const { onContention = 'skip', locks, ...rest } = options
     if (!['skip', 'throw', 'wait'].includes(onContention)) {
       throw new InvalidOptionError('onContention', "onContention must be 'skip', 'throw' or 'wait'.")
@@ -148,4 +144,4 @@ const optionNames = [
   'label',
   'onLocked',
   'onLost',
-]
+] as const
