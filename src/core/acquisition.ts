@@ -5,6 +5,7 @@ import { Deadline } from './deadline.ts'
 import {
   DriverFault,
   FenceUnsafeError,
+  isFinal,
   type LeaseholdError,
   messageOf,
   StoreUnavailableError,
@@ -207,10 +208,6 @@ function pauseAfter(rounds: number): number {
 /** 144 random bits. */
 function mintToken(): string {
   return randomBytes(18).toString('base64url')
-}
-
-function isFinal(cause: unknown): boolean {
-  return cause instanceof DriverFault && (cause.kind === 'unusable' || cause.kind === 'bad-item')
 }
 
 function unsafeFence(key: string, fence: number): FenceUnsafeError {

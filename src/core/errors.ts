@@ -142,6 +142,11 @@ export class DriverFault extends LeaseholdError {
   }
 }
 
+/** Nothing was applied, and trying again does not help. */
+export function isFinal(fault: unknown): boolean {
+  return fault instanceof DriverFault && (fault.kind === 'unusable' || fault.kind === 'bad-item')
+}
+
 /** No driver is configured, or the client library that it needs is not installed. */
 export class DriverMissingError extends LeaseholdError {
   readonly code = 'DRIVER_MISSING' as const

@@ -1,6 +1,7 @@
 import type { ReleaseAnswer } from '../driver/lock-driver.ts'
 import type { Answered } from './batcher.ts'
 import { sleep, type Timer } from './clock.ts'
+import { isFinal } from './errors.ts'
 import type { ServiceContext } from './service-context.ts'
 
 /**
@@ -29,7 +30,7 @@ export function giveBack(
   void release.then(async ({ inAir }) => {
     if (inAir.length === 0) return
     const first = await Promise.race(inAir)
-    if (context.pending.isWindingUp || isFinal(first?.answer)) return
+    if (context.pending.isWindingUp || isSettled(first?.answer)) return
     void giveBack(context, key, token, timeoutMs)
   })
   return context.pending.track(release.then(({ outcome }) => outcome))
@@ -64,7 +65,9 @@ async function releaseWithin(
       if (sent.answer.outcome === 'released') return { outcome: 'released', inAir: [] }
       if (sent.answer.outcome === 'lost') return { outcome: 'already-lost', inAir: [] }
       if (sent.answer.outcome === 'busy' && ++busy === 1) continue
-    } else if (sent.fault.kind === 'unusable' || sent.fault.kind === 'bad-item') {
+      if (sent.answer.outcome === 'failed' && isFinal(sent.answer.error))
+        return { outcome: 'unknown', inAir: [] }
+    } else if (isFinal(sent.fault)) {
       return { outcome: 'unknown', inAir: [] }
     } else if (sent.fault.kind === 'unknown') {
       const { settled } = sent
@@ -75,7 +78,7 @@ async function releaseWithin(
   }
 }
 
-function isFinal(answer: ReleaseAnswer | undefined): boolean {
+function isSettled(answer: ReleaseAnswer | undefined): boolean {
   return answer?.outcome === 'released' || answer?.outcome === 'lost'
 }
 

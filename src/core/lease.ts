@@ -1,7 +1,16 @@
 import { publish } from './channels.ts'
 import type { Moment } from './clock.ts'
 import type { Duration } from './duration.ts'
-import { type DriverFault, LeaseLostError, type LossReason, StoreUnavailableError } from './errors.ts'
+import {
+  type DriverFault,
+  isFinal,
+  LeaseLostError,
+  type LossReason,
+  messageOf,
+  quoted,
+  StoreUnavailableError,
+  StoreUnusableError,
+} from './errors.ts'
 import { giveBack, type ReleaseOutcome } from './give-back.ts'
 import { Hold, type HoldOwner } from './hold.ts'
 import { type ResolvedLeaseOptions, type ResolvedLockServiceOptions, resolveExtension } from './options.ts'
@@ -131,7 +140,8 @@ export class Lease {
    * Asks for at least `duration` from now, for later renewals too. Giving up time is {@link release}.
    *
    * @param duration 100 ms to 365 days; what the maximum lifetime does not allow is cut off
-   * @throws InvalidOptionError, LeaseLostError, StoreUnavailableError (the lease is still held until its deadline)
+   * @throws InvalidOptionError, LeaseLostError, StoreUnavailableError or StoreUnusableError (the lease is still held
+   *   until its deadline)
    */
   async extend(duration: Duration): Promise<void> {
     const ttlMs = resolveExtension(duration)
@@ -139,11 +149,7 @@ export class Lease {
     const outcome = await this.#hold.extend(ttlMs)
     if (outcome === 'held') return
     if (outcome === 'lost') throw this.#lossError(this.#hold.lossReason ?? 'released')
-    throw new StoreUnavailableError(
-      `The lease of ${JSON.stringify(this.key)} could not be extended: the store did not confirm it. It is held until its deadline; try again.`,
-      'unknown',
-      { cause: outcome.failed },
-    )
+    throw this.#extensionError(outcome.failed)
   }
 
   /**
@@ -197,6 +203,15 @@ export class Lease {
 
   #lossError(reason: LossReason): LeaseLostError {
     return new LeaseLostError({ key: this.key, fence: this.fence, reason })
+  }
+
+  #extensionError(cause: unknown): StoreUnavailableError | StoreUnusableError {
+    const what = `The lease of ${quoted(this.key)} could not be extended`
+    if (isFinal(cause)) {
+      return new StoreUnusableError(`${what}: ${messageOf(cause)} It is held until its deadline.`, { cause })
+    }
+    const message = `${what}: the store did not confirm it. It is held until its deadline; try again.`
+    return new StoreUnavailableError(message, 'unknown', { cause })
   }
 
   #event(): { namespace: string; key: string; fence: number } {

@@ -1,4 +1,5 @@
 import type { Timer } from '../core/clock.ts'
+import { StoreUnusableError } from '../core/errors.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
@@ -74,6 +75,11 @@ export class LapseWatch {
         if (this.#isOpen) task.inspected(records[index] ?? null)
       }
     } catch (error) {
+      // One record that cannot be read must not hide the runs of the others.
+      if (error instanceof StoreUnusableError && tasks.length > 1) {
+        await Promise.all(tasks.map((task) => this.#inspect([task])))
+        return
+      }
       reportError(this.#context, error)
       await this.#outage.wait()
       for (const task of tasks) this.watch(task)

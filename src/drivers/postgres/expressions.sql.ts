@@ -16,14 +16,19 @@ export const clockMicros = '(extract(epoch from clock_timestamp()) * 1000000)::b
 /** The greatest fence that a JavaScript number holds exactly, with room for the next one. */
 export const greatestFence = '9007199254740990'
 
-/** An SQL expression for a moment as milliseconds since the epoch. */
-export function millis(moment: string): string {
-  return `floor(extract(epoch from ${moment}) * 1000)::bigint`
+/** A moment between year 1 and year 10000: with an infinite one, which somebody else wrote, one row would fail a batch. */
+function finite(moment: string): string {
+  return `least(greatest(${moment}, '0001-01-01 UTC'), '9999-12-31 UTC')`
 }
 
-/** An SQL expression for the milliseconds until a moment. */
-export function millisUntil(moment: string): string {
-  return `extract(epoch from ${moment} - clock_timestamp()) * 1000`
+/** An SQL expression for a moment as milliseconds since the epoch; null for null. */
+export function millis(moment: string): string {
+  return `case when ${moment} is not null then floor(extract(epoch from ${finite(moment)}) * 1000)::bigint end`
+}
+
+/** An SQL expression for the milliseconds until a moment, as a rule from now on; null for null. */
+export function millisUntil(moment: string, from = 'clock_timestamp()'): string {
+  return `case when ${moment} is not null then extract(epoch from ${finite(moment)} - ${from}) * 1000 end`
 }
 
 /** What a transaction that must survive a crash sets, whatever the role's default. */

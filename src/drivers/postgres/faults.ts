@@ -66,8 +66,8 @@ const bySqlState: Readonly<Record<string, Verdict>> = {
 }
 
 const byClass: Readonly<Record<string, Verdict>> = {
-  // Something in one of the items cannot be stored.
-  '22': { kind: 'bad-item' },
+  // Something in one of the items cannot be stored, or what another program wrote into its row.
+  '22': { kind: 'bad-item', advice: 'If its row holds what Leasehold did not write, delete the row' },
   '54': { kind: 'bad-item' },
   // No room: connections, memory, disk.
   '53': { kind: 'not-sent' },

@@ -98,7 +98,7 @@ select json_agg(
        when l.fence >= ${greatestFence} then json_build_array('overflow', l.fence)
        when l.token is not null and l.expires_at > t.now and (l.token <> r.token or l.revoked)
             and (l.waiting_until >= t.now + r.waiting or r.waiting = interval '0' or wait.key is not null) then
-         json_build_array('held', l.fence, extract(epoch from l.expires_at - t.now) * 1000, l.holder)
+         json_build_array('held', l.fence, ${millisUntil('l.expires_at', 't.now')}, l.holder)
        else json_build_array('busy') end order by r.ord)::text as answer
   from c cross join t cross join r
        left join g on g.key = r.key and r.nth = 1

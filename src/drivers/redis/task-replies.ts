@@ -53,10 +53,11 @@ export function readTask(task: string, words: readonly string[]): TaskRecord {
   }
 }
 
-/** @param member of a run log, as task-record.lua.ts describes it */
-export function readRun(task: string, member: string): RunRecord {
-  const [slot, attempt, state, reason, after, gap, fence, holder, startedAt, endedAt, error, late] =
-    JSON.parse(member.slice(10)) as (string | false)[]
+/** @param member of a run log, as task-record.lua.ts describes it; null if it is none */
+export function readRun(task: string, member: string): RunRecord | null {
+  const row = rowOf(member)
+  if (row === null) return null
+  const [slot, attempt, state, reason, after, gap, fence, holder, startedAt, endedAt, error, late] = row
   return {
     task,
     slot: Number(slot),
@@ -71,6 +72,19 @@ export function readRun(task: string, member: string): RunRecord {
     endedAt: numberOrNull(endedAt),
     error: textOrNull(error),
     late: textOrNull(late),
+  }
+}
+
+function rowOf(member: string): readonly (string | false)[] | null {
+  try {
+    const row: unknown = JSON.parse(member.slice(10))
+    const isRow =
+      Array.isArray(row) &&
+      row.length >= 11 &&
+      row.every((cell) => cell === false || typeof cell === 'string')
+    return isRow ? row : null
+  } catch {
+    return null
   }
 }
 

@@ -172,7 +172,11 @@ export class RedisTasks implements TaskDriver {
   async log({ task, from, to, limit }: LogQuery, call: CallOptions): Promise<readonly RunRecord[]> {
     const args = [String(from ?? '-inf'), String(to ?? '+inf'), String(limit)]
     const members = await runScript(await this.#connect(call), scripts.log, [this.#keys.runs(task)], args)
-    return members.map((member) => readRun(task, String(member)))
+    return members.map((member) => {
+      const run = readRun(task, String(member))
+      if (run === null) throw itemFault(this.#keys.runs(task), 'FOREIGN a member is no row of a run log')
+      return run
+    })
   }
 
   async purge(

@@ -7,9 +7,12 @@ import type { SqliteRow } from './clients.ts'
  */
 export class Columns {
   readonly #row: SqliteRow
+  readonly #of: string
 
-  constructor(row: SqliteRow) {
+  /** @param of what the row is of, for the error */
+  constructor(row: SqliteRow, of: string) {
     this.#row = row
+    this.#of = of
   }
 
   text(name: string): string {
@@ -46,7 +49,7 @@ export class Columns {
     const value = String(this.#row[name]).slice(0, 40)
     throw new DriverFault(
       'bad-item',
-      `The column ${name} holds what Leasehold did not write: ${value}. Delete the row.`,
+      `The column ${name} of ${this.#of} holds what Leasehold did not write: ${value}. Delete the row.`,
     )
   }
 }

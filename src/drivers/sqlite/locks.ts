@@ -1,3 +1,4 @@
+import { DriverFault, quoted } from '../../core/errors.ts'
 import type { FailedAnswer } from '../../driver/driver.ts'
 import {
   acquireLease,
@@ -33,7 +34,7 @@ export function sqliteLocks(
 ): LockDriver {
   const find = (database: PreparedDatabase, key: string): LeaseRow | null => {
     const row = database.get(statements.find, namespace, key)
-    return row === null ? null : toLease(row)
+    return row === null ? null : toLease(row, key)
   }
 
   const save = (database: PreparedDatabase, key: string, row: LeaseRow): void => {
@@ -109,19 +110,29 @@ function scanLeases(
   const records: LeaseRecord[] = []
   let last = cursor
   for (const row of rows) {
-    const key = new Columns(row).text('key')
+    const key = new Columns(row, 'a lease').text('key')
     // Keys with one beginning lie side by side in byte order, whatever the encoding of the file.
     if (!key.startsWith(prefix)) return { records, cursor: null }
     if (records.length === limit) return { records, cursor: last }
-    const record = describeLease(key, toLease(row), now)
+    const record = readable(() => describeLease(key, toLease(row, key), now))
     if (record !== null) records.push(record)
     last = key
   }
   return { records, cursor: rows.length === stride ? last : null }
 }
 
-function toLease(row: SqliteRow): LeaseRow {
-  const columns = new Columns(row)
+/** A row that another program spoilt is left out: a call on its key says what is wrong with it. */
+function readable(read: () => LeaseRecord | null): LeaseRecord | null {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DriverFault && error.kind === 'bad-item') return null
+    throw error
+  }
+}
+
+function toLease(row: SqliteRow, key: string): LeaseRow {
+  const columns = new Columns(row, `the lease of ${quoted(key)}`)
   return {
     token: columns.textOrNull('token'),
     fence: columns.whole('fence'),

@@ -31,6 +31,6 @@ export function readNamespace(
 ): { readonly floor: number; readonly version: number } {
   const row = database.get(statements.read, namespace)
   if (row === null) return { floor: 0, version: 0 }
-  const columns = new Columns(row)
+  const columns = new Columns(row, 'the namespace')
   return { floor: columns.whole('fence'), version: columns.whole('version') }
 }

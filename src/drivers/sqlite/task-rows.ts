@@ -1,3 +1,4 @@
+import { quoted } from '../../core/errors.ts'
 import type { RunRecord, RunState } from '../../driver/task-driver.ts'
 import type { RunRow, TaskRow } from '../../driver/task-rules.ts'
 import type { SqliteRow, SqliteValue } from './clients.ts'
@@ -5,7 +6,7 @@ import { Columns } from './columns.ts'
 
 /** A row of the task table. */
 export function toTask(row: SqliteRow): TaskRow {
-  const columns = new Columns(row)
+  const columns = new Columns(row, `the task ${shownName(row)}`)
   return {
     task: columns.text('task'),
     mark: columns.whole('mark'),
@@ -49,7 +50,7 @@ export function taskValues(row: TaskRow): readonly SqliteValue[] {
 
 /** A row of the run log. */
 export function toRunRecord(row: SqliteRow): RunRecord {
-  const columns = new Columns(row)
+  const columns = new Columns(row, `a run of ${shownName(row)}`)
   return {
     task: columns.text('task'),
     slot: columns.whole('slot'),
@@ -84,6 +85,10 @@ export function runValues(row: RunRecord): readonly SqliteValue[] {
     row.error,
     row.late,
   ]
+}
+
+function shownName({ task }: SqliteRow): string {
+  return quoted(String(task))
 }
 
 function toRunRow(columns: Columns): RunRow {
