@@ -5,7 +5,7 @@ import {
   StoreUnavailableError,
   UnknownTaskError,
 } from '../core/errors.ts'
-import { refuseUnknown } from '../core/options.ts'
+import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
@@ -47,8 +47,7 @@ export function orderRange(
   name: string,
   options: BackfillOptions,
 ): Promise<ControlOutcome> {
-  refuseUnknown('backfill', options, ['from', 'to', 'by', 'requestId'])
-  const { from, to, ...rest } = options
+  const { from, to, ...rest } = readOptions('backfill', options, ['from', 'to', 'by', 'requestId'])
   const at = instantOf('from', from)
   const end = to === undefined ? Infinity : instantOf('to', to)
   const request = resolveControl(context, 'order', name, rest)
