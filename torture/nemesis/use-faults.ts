@@ -1,3 +1,4 @@
+import type { Fleet, Place } from '../fleet.ts'
 import { around, type PlaceFault, type Scene, servers, type StoreFault } from './scene.ts'
 
 /** What an application does to the library without meaning any harm. */
@@ -56,16 +57,23 @@ export const fleetFaults: readonly StoreFault[] = [
       for (const place of fleet.places.filter(({ index }) => index % 2 === odd)) {
         // Where another fault is at work, the new edition comes with the next worker.
         place.edition = edition
-        if (place.busy) continue
-        place.busy = true
-        await place.worker.leave('SIGTERM')
-        fleet.replace(place)
-        place.busy = false
+        await restart(fleet, place)
       }
+      // One of the others restarts with the edition that it had: it must not bring that back.
+      const old = fleet.places.filter((place) => place.edition < edition)
+      if (old.length > 0) await restart(fleet, random.pick(old))
       await wait(around(scene, 1, 4))
     },
   },
 ]
+
+async function restart(fleet: Fleet, place: Place): Promise<void> {
+  if (place.busy) return
+  place.busy = true
+  await place.worker.leave('SIGTERM')
+  fleet.replace(place)
+  place.busy = false
+}
 
 /** A key, or the beginning of keys, that nobody else uses. */
 function massKey({ massKeys }: Scene, what: string): string {
