@@ -281,6 +281,24 @@ describe('guardCronJob', () => {
     expect((await history('running')).at(0)?.slot.getMilliseconds()).toBe(0)
   })
 
+  it('asks for the slot that its timer was set for, however late that rings', async () => {
+    const { pod, history } = pods()
+    const ran = collected<number>(2)
+    const job: CronJob = new CronJob(everySecond, () => ran.push(Date.now()))
+    guardCronJob(pod(), 'late', job).start()
+    await vi.waitFor(async () => expect(await history('late')).toHaveLength(2), {
+      timeout: 3_000,
+      interval: 20,
+    })
+    const first = (await history('late')).at(0)?.slot.getTime() ?? 0
+    // A process whose event loop is busy, past the next slot and the one after it.
+    while (Date.now() < first + 2_300);
+    await ran.all
+    void job.stop()
+    const ranLate = (await history('late')).find(({ slot }) => slot.getTime() === first + 1_000)
+    expect(ranLate?.attempt).toBe(1)
+  })
+
   it('refuses what is no CronJob', () => {
     const { pod } = pods()
     const refused = expect(() => guardCronJob(pod(), 'job', {} as CronJob))
