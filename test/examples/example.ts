@@ -14,6 +14,8 @@ export interface Example {
   line(pattern: RegExp): Promise<string>
   /** Sends SIGTERM; answers the exit code when it has ended by itself. */
   terminate(): Promise<number | null>
+  /** Ends it from one moment to the next. */
+  kill(): void
 }
 
 /** Starts an example as a user would: by its file, with nothing but an environment. */
@@ -53,5 +55,6 @@ export function startExample(name: string, environment: Readonly<Record<string, 
       const [code] = (await ended) as [number | null]
       return code
     },
+    kill: () => void child.kill('SIGKILL'),
   }
 }

@@ -23,4 +23,18 @@ describe.skipIf(!(await isAvailable('redis')))('the example with node-cron', () 
     const all = fleet.flatMap(({ lines }) => lines).filter((line) => line.startsWith('sending'))
     expect(new Set(all).size).toBe(all.length)
   })
+
+  it('goes on one ttl after the process that ran a job was killed (D2)', async () => {
+    const environment = {
+      LEASEHOLD_URL: `${await redisUrl()}?ttl=1s`,
+      LEASEHOLD_NAMESPACE: freshNamespace(),
+    }
+    const fleet = [1, 2].map(() => startExample('node-cron', environment))
+    const sender = await Promise.race(fleet.map((each) => each.line(/^sending/).then(() => each)))
+    sender.kill()
+    const other = fleet.find((each) => each !== sender)
+    expect(await other?.line(/^sent/)).toBeDefined()
+    expect(sender.lines.filter((line) => line.startsWith('sent'))).toEqual([])
+    expect(await other?.terminate()).toBe(0)
+  })
 })
