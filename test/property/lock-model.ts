@@ -114,6 +114,11 @@ export class LockModel {
     Object.assign(entry, { grant: null, hasLapsed: false, isRevoked: false, spent: token, isPurged: false })
   }
 
+  /** A grant reached its process too late to be trusted, and was given back: nobody has its token. */
+  givenBack(key: string): void {
+    Object.assign(this.entry(key), { grant: null, hasLapsed: false, isPurged: true })
+  }
+
   lapsed(key: string): void {
     this.entry(key).hasLapsed = true
   }

@@ -119,7 +119,7 @@ async function letLapse(
   { process: by, key: of }: { process: number; key: string },
 ): Promise<void> {
   const wasFree = model.holder(of) === null
-  const found = await world.locks(by).acquire(of, { ttl: briefMs, heartbeat: false })
+  const found = await world.acquireBriefly(model, by, of)
   expect(found === null ? 'held' : 'granted').toBe(wasFree ? 'granted' : 'held')
   if (found === null) return
   const { token, fence } = found
@@ -266,7 +266,7 @@ async function dieBriefly(
   world: LockWorld,
   { process: by, key: of }: { process: number; key: string },
 ): Promise<void> {
-  const found = (await world.locks(by).acquire(of, { ttl: briefMs, heartbeat: false })) as Lease
+  const found = (await world.acquireBriefly(model, by, of)) as Lease
   const { token, fence } = found
   const grant: Grant = { key: of, process: by, token, fence, ttlMs: briefMs, mind: 'dead' }
   model.granted(grant)
