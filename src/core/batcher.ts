@@ -1,3 +1,5 @@
+// By its own name: test frameworks put another one onto `process`, which never comes.
+import { nextTick } from 'node:process'
 import type { CallOptions } from '../driver/driver.ts'
 import { type Clock, type Moment, momentOf, sleep, type Timer } from './clock.ts'
 import { DriverFault, messageOf } from './errors.ts'
@@ -122,7 +124,7 @@ export class Batcher<Request, Answer> {
   #scheduleDeparture(): void {
     if (this.#departureScheduled) return
     this.#departureScheduled = true
-    process.nextTick(() => {
+    nextTick(() => {
       this.#departureScheduled = false
       while (this.#depart());
       this.#watchQueue()

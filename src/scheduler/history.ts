@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers'
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { RunRecord, RunState } from '../driver/task-driver.ts'
 import { gapReason, manualReason } from './policies.ts'

@@ -187,6 +187,11 @@ describe('a fleet in virtual time', () => {
     expect(ran).toBe(5)
   })
 
+  it('works while a framework fakes all that can be waited for', async () => {
+    const { stdout } = await run(process.execPath, [programPath('under-fakes')])
+    expect(stdout).toBe('5\n')
+  })
+
   it('leaves nothing behind', async () => {
     const fleet = new TestFleet()
     const nodes = [fleet.node(), fleet.node()]
