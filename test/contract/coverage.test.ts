@@ -98,6 +98,7 @@ describe('the contract is run', () => {
       'postgres.pg-8-pool',
       'postgres.pg-8-client',
       'postgres.query',
+      'postgres.typeorm',
     ]) {
       expect([...suites.keys()]).toContain(suite)
     }

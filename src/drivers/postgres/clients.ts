@@ -4,7 +4,7 @@ import { listenBy } from './listening.ts'
 import type { Listen, PgListenClient, PostgresJsListenClient } from './listening.ts'
 
 /**
- * A `Pool` or `Client` of node-postgres, or anything else that runs one statement and answers its rows, as an array or
+ * A `Pool` or `Client` of node-postgres, a `DataSource` of TypeORM, or anything else that runs one statement and answers its rows, as an array or
  * as `{ rows }`. All values are strings. Every call must be a transaction of its own.
  */
 export interface QueryClient {
@@ -46,13 +46,14 @@ export function linkTo(client: PostgresClient, named: boolean): Link {
   if (!holds(() => typeof client === 'object' && typeof (client as QueryClient).query === 'function')) {
     throw new InvalidOptionError(
       'client',
-      'client must be a pg Pool or Client, the sql function of postgres.js, or an object with query(text, values).',
+      'client must be a pg Pool or Client, the sql function of postgres.js, a DataSource of TypeORM, or an object with query(text, values).',
     )
   }
   return linkToQueryClient(client as QueryClient, named)
 }
 
 function linkToQueryClient(client: QueryClient, named: boolean): Link {
+  if (isDataSource(client)) return linkToDataSource(client, named)
   if (isPgPool(client)) {
     return {
       run: (statement, values) => runPg(client, statement, values, named),
@@ -110,6 +111,51 @@ async function runPg(
 ): Promise<readonly unknown[]> {
   if (named) return rowsOf(await client.query({ name, text, values: [...values] }))
   return rowsOf(await client.query(text, [...values]))
+}
+
+/** What a `DataSource` of TypeORM has beyond `query`. */
+interface DataSource {
+  readonly isInitialized: boolean
+  readonly options: { readonly type: unknown }
+  /** `master`: the pool of node-postgres, while it is initialized. */
+  readonly driver: { readonly master?: QueryClient }
+}
+
+/**
+ * Over its pool, which it has from its initialization to its end: so its log is not filled with renewals, faults are
+ * those of node-postgres, and a release can wake waiters.
+ */
+function linkToDataSource(source: DataSource & QueryClient, named: boolean): Link {
+  if (source.options.type !== 'postgres') {
+    throw new InvalidOptionError(
+      'client',
+      `The DataSource is of type ${JSON.stringify(source.options.type)}: the PostgreSQL driver needs one of type "postgres".`,
+    )
+  }
+  const pool = (): (QueryClient & PgPool) | null => {
+    if (!source.isInitialized) {
+      throw new DriverFault(
+        'not-sent',
+        'The DataSource is not initialized, or was destroyed. Call initialize() before, and destroy() after Leasehold is closed.',
+      )
+    }
+    const { master } = source.driver
+    return master !== undefined && isPgPool(master) ? master : null
+  }
+  return {
+    async run(statement, values) {
+      const master = pool()
+      if (master !== null) return runPg(master, statement, values, named)
+      return rowsOf(await source.query(statement.text, [...values]))
+    },
+    listen: listenBy(() => {
+      const master = pool()
+      if (master !== null) return new master.Client(master.options)
+      throw new DriverFault('unusable', 'The DataSource has no pool of node-postgres to make a client of.')
+    }),
+    // TypeORM listens to it.
+    guard: () => () => {},
+  }
 }
 
 /** One listener however many sessions: each more would bring the emitter nearer to its warning. */
@@ -179,6 +225,18 @@ function isPostgresJs(client: PostgresClient): boolean {
 function isPgPool(client: QueryClient): client is QueryClient & PgPool {
   const { Client, options, totalCount } = client as Partial<PgPool> & { totalCount?: unknown }
   return typeof Client === 'function' && typeof options === 'object' && typeof totalCount === 'number'
+}
+
+function isDataSource(client: QueryClient): client is QueryClient & DataSource {
+  const { isInitialized, options, driver, createQueryRunner } = client as Partial<DataSource> & {
+    createQueryRunner?: unknown
+  }
+  const parts = [options, driver]
+  return (
+    typeof isInitialized === 'boolean' &&
+    typeof createQueryRunner === 'function' &&
+    parts.every((part) => typeof part === 'object' && part !== null)
+  )
 }
 
 function isPgClient(client: QueryClient): client is QueryClient & PgClient {

@@ -64,8 +64,8 @@ export interface PostgresDriverOptions extends PostgresSchemaOptions {
  * The client is borrowed: it is never closed, and every call is one statement in a transaction of its own. So a `Client`
  * must not be inside a transaction, and a pool should have two connections or more.
  *
- * @param client a `Pool` or `Client` of node-postgres, the `sql` of postgres.js, or any object with
- *   `query(text, values)`
+ * @param client a `Pool` or `Client` of node-postgres, the `sql` of postgres.js, a `DataSource` of TypeORM, or any
+ *   object with `query(text, values)`
  * @throws InvalidOptionError for anything else, and for an option that cannot be used
  *
  * @example
