@@ -12,9 +12,9 @@ import {
 export interface StoreOptions extends Omit<LockServiceOptions, 'namespace'>, Pick<ConnectOptions, 'client'> {
   /** A service that the application made itself. It is not closed with the application. */
   readonly locks?: LockService | undefined
-  /** A store by its URL, as for `connect()`. Default: the environment variable `LEASEHOLD_URL`, else this process. */
+  /** A store by its URL, as for `connect()`. Default: the environment variable `LEASEHOLD_URL`; in production it has to be set. */
   readonly url?: string | undefined
-  /** Separates environments that share a store. Default: `LEASEHOLD_NAMESPACE`, else `'default'`. */
+  /** Separates environments that share a store. Default: that of the URL, else `LEASEHOLD_NAMESPACE`, else `'default'`. */
   readonly namespace?: string | undefined
 }
 

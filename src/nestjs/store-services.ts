@@ -7,7 +7,7 @@ import {
   type TaskHandler,
   type TaskOptions,
 } from '../index.ts'
-import type { LeaseholdModuleOptions, StoreOptions } from './module-options.ts'
+import type { LeaseholdModuleOptions } from './module-options.ts'
 
 /** The services of one store. */
 export interface StoreServices {
@@ -73,9 +73,11 @@ async function openLocks(
   const { locks, url, client, driver, ...rest } = options
   if (locks !== undefined) return { locks, isOwn: false }
   const { guard: _guard, unguarded: _unguarded, drain: _drain, scheduler: _scheduler, ...service } = rest
-  const named: StoreOptions = { ...service, namespace: rest.namespace ?? process.env['LEASEHOLD_NAMESPACE'] }
-  const given = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
-  if (driver !== undefined) return { locks: new LockService({ ...given, driver }), isOwn: true }
-  const chosen = client === undefined ? given : { ...given, client }
-  return { locks: await connect(url ?? process.env['LEASEHOLD_URL'], chosen), isOwn: true }
+  const given = Object.fromEntries(Object.entries(service).filter(([, value]) => value !== undefined))
+  if (driver === undefined) {
+    return { locks: await connect(url, client === undefined ? given : { ...given, client }), isOwn: true }
+  }
+  const namespace = service.namespace ?? process.env['LEASEHOLD_NAMESPACE']
+  const named = namespace === undefined ? given : { ...given, namespace }
+  return { locks: new LockService({ ...named, driver }), isOwn: true }
 }
