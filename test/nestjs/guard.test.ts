@@ -72,6 +72,32 @@ describe('importing the module', () => {
     expect(new Set(slots).size).toBe(slots.length)
   })
 
+  it('guards under several schedule modules, which would each fire every job', async () => {
+    const runs = new Runs()
+    @Injectable()
+    class Tasks {
+      @Cron(everySecond)
+      handleCron() {
+        runs.note('cron')
+      }
+
+      @Interval(200)
+      beat() {
+        runs.note('beat')
+      }
+    }
+    const { log } = await new Fleet().start({
+      imports: [ScheduleModule.forRoot({ intervals: false }), ScheduleModule.forRoot({ cronJobs: false })],
+      providers: [Tasks],
+    })
+    for (const name of ['cron', 'beat']) {
+      const slots = await runs.reach(name, 2)
+      expect(new Set(slots).size).toBe(slots.length)
+    }
+    const [line = ''] = log.lines.filter((each) => each.includes('Once for the whole fleet'))
+    expect(line.split(': ')[1]?.split(', ').toSorted()).toEqual(['Tasks.beat', 'Tasks.handleCron'])
+  })
+
   it('leaves the instances alone: a direct call claims nothing', async () => {
     const runs = new Runs()
     @Injectable()

@@ -33,7 +33,8 @@ export function guardSchedules(
 ): TimedMethod[] {
   const explorers = findExplorers(modules)
   const moduleNames = providingModules(modules)
-  const methods = explorers.flatMap((explorer) => exploreGuarded(explorer, moduleNames, options))
+  const methods: TimedMethod[] = []
+  for (const explorer of explorers) exploreGuarded(explorer, methods, moduleNames, options)
   for (const [method, name] of nameJobs(methods)) {
     if (!options.unguarded.includes(name)) method.job = new FleetJob(desk, name, method.options)
   }
@@ -44,12 +45,13 @@ export function guardSchedules(
   return guarded
 }
 
-/** Lets an explorer look for its methods again, and find stand-ins for those that are to be guarded. */
+/** Lets an explorer look for its methods again, and find stand-ins for those that are to be guarded: they are added. */
 function exploreGuarded(
   explorer: ScheduleExplorer,
+  methods: TimedMethod[],
   moduleNames: ReadonlyMap<object, string>,
   { isByDefault }: ScheduleGuardOptions,
-): TimedMethod[] {
+): void {
   if (attached.has(explorer)) {
     throw new UnguardableError(
       'The jobs of this application are guarded by another LeaseholdModule already. Say guard: false in all but one.',
@@ -59,13 +61,12 @@ function exploreGuarded(
   const orchestrator = explorer.schedulerOrchestrator
   for (const table of Object.values(tables)) orchestrator[table] = {}
 
-  const methods: TimedMethod[] = []
   const lookup = explorer.lookupSchedulers
   explorer.lookupSchedulers = (instance, key) => {
     const method = (instance as Record<string, unknown>)[key]
     const options = typeof method === 'function' ? marksOf(instance, method, isByDefault) : null
     if (options === null) return lookup.call(explorer, instance, key)
-    // One instance under two tokens is still one job.
+    // One instance under two tokens, or seen by two schedule modules, is still one job.
     if (methods.some((each) => each.instance === instance && each.key === key)) return undefined
     const timed = new TimedMethod(orchestrator, instance, key, options)
     const before = idsOf(explorer)
@@ -80,7 +81,6 @@ function exploreGuarded(
   }
   explorer.onModuleInit = () => {}
   explorer.explore()
-  return methods
 }
 
 /** What @nestjs/schedule has found so far, each with its kind before its name. */
