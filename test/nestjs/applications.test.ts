@@ -41,7 +41,7 @@ describe.each<NestVersion>([12, 11])('three processes of the example on Nest %i'
 
   // Side by side: each mostly waits for its slots.
   it.concurrent.for(Object.entries(stores))(
-    'run each slot once on %s, one killed and one started meanwhile',
+    'run each slot once on %s, one killed and one started meanwhile (A1)',
     { timeout: 60_000 },
     async ([name, url], { skip, expect }) => {
       if (folder === null || !(await isAvailable(name as keyof typeof stores))) return skip()

@@ -2,13 +2,15 @@ import { Controller, Injectable, type Type } from '@nestjs/common'
 import { Cron, Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule'
 import { CronJob } from 'cron'
 import { TaskScheduler } from 'leasehold'
-import { Guarded, LeaseholdModule, Unguarded } from 'leasehold/nestjs'
+import { memoryDriver } from 'leasehold/memory'
+import { currentRun, Guarded, LeaseholdModule, Unguarded } from 'leasehold/nestjs'
 import { describe, expect, it, vi } from 'vitest'
+import { freshNamespace } from '../support/stores.ts'
 import { everySecond, Fleet } from './fleet.ts'
 import { startApp } from './nest-app.ts'
 import { isSlot, Runs } from './runs.ts'
 
-describe('importing the module', () => {
+describe('importing the module (A1)', () => {
   it('runs every cron of a provider, a controller and an interval in one of three pods', async () => {
     const runs = new Runs()
     @Injectable()
@@ -96,6 +98,30 @@ describe('importing the module', () => {
     }
     const [line = ''] = log.lines.filter((each) => each.includes('Once for the whole fleet'))
     expect(line.split(': ')[1]?.split(', ').toSorted()).toEqual(['Tasks.beat', 'Tasks.handleCron'])
+  })
+
+  it('waits for a slot that has not come on the clock of the store, and loses none', async () => {
+    const behindMs = 700
+    const runs: { slot: number; at: number }[] = []
+    @Injectable()
+    class Tasks {
+      @Cron(everySecond)
+      handleCron() {
+        runs.push({ slot: currentRun()?.slot?.getTime() ?? 0, at: Date.now() - behindMs })
+      }
+
+      @Interval(1_000)
+      beat() {
+        runs.push({ slot: currentRun()?.slot?.getTime() ?? 0, at: Date.now() - behindMs })
+      }
+    }
+    const driver = memoryDriver({ store: freshNamespace(), now: () => Date.now() - behindMs })
+    await new Fleet({ driver }).start({ providers: [Tasks] })
+    await vi.waitFor(() => expect(runs.length).toBeGreaterThanOrEqual(8), 10_000)
+    for (const { slot, at } of runs) expect(at).toBeGreaterThanOrEqual(slot)
+    const slots = runs.map(({ slot }) => slot).toSorted((a, b) => a - b)
+    const missing = slots.slice(1).filter((slot, index) => slot - (slots[index] ?? 0) > 1_000)
+    expect(missing).toEqual([])
   })
 
   it('leaves the instances alone: a direct call claims nothing', async () => {

@@ -36,7 +36,7 @@ import { everySecond, Fleet } from './fleet.ts'
 import { startApp } from './nest-app.ts'
 
 describe('forRoot', () => {
-  it('gives every module the services of one store', async () => {
+  it('gives every module the services of one store (A2, A3)', async () => {
     @Injectable()
     class Reports {
       constructor(

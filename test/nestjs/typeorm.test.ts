@@ -66,79 +66,84 @@ class ReportsService {
 })
 class ReportsModule {}
 
-describe.skipIf(!(await isAvailable('postgres')))('a feature module on the DataSource of TypeORM', () => {
-  async function twoPods(url: string) {
-    const connection = TypeOrmModule.forRoot({
-      type: 'postgres',
-      url,
-      entities: [Report],
-      synchronize: true,
-      // Two pods that make the tables at once are no concern of this test.
-      retryAttempts: 3,
+describe.skipIf(!(await isAvailable('postgres')))(
+  'a feature module on the DataSource of TypeORM (B2, B8)',
+  () => {
+    async function twoPods(url: string) {
+      const connection = TypeOrmModule.forRoot({
+        type: 'postgres',
+        url,
+        entities: [Report],
+        synchronize: true,
+        // Two pods that make the tables at once are no concern of this test.
+        retryAttempts: 3,
+      })
+      const imports = [ScheduleModule.forRoot(), connection, ReportsModule]
+      const pods = [(await startApp({ imports })).app, (await startApp({ imports })).app] as const
+      return pods.map((app) => ({ app, reports: app.get(ReportsService, { strict: false }) })) as [
+        { app: (typeof pods)[0]; reports: ReportsService },
+        { app: (typeof pods)[0]; reports: ReportsService },
+      ]
+    }
+
+    async function rows(url: string, sql: string): Promise<Record<string, unknown>[]> {
+      const client = new pg.Client(url)
+      await client.connect()
+      onTestFinished(() => client.end())
+      return (await client.query<Record<string, unknown>>(sql)).rows
+    }
+
+    it('locks in the application’s database, and writes with the fence', async () => {
+      const url = await freshPostgresUrl()
+      const [one, other] = await twoPods(url)
+      const fence = await one.reports.build(7, async () => {
+        await expect(other.reports.build(7, () => {})).rejects.toThrow(KeyHeldError)
+      })
+      const later = await other.reports.build(7, () => {})
+      expect(later).toBeGreaterThan(fence)
+      expect(await rows(url, 'select id, fence from report')).toEqual([{ id: 7, fence: String(later) }])
     })
-    const imports = [ScheduleModule.forRoot(), connection, ReportsModule]
-    const pods = [(await startApp({ imports })).app, (await startApp({ imports })).app] as const
-    return pods.map((app) => ({ app, reports: app.get(ReportsService, { strict: false }) })) as [
-      { app: (typeof pods)[0]; reports: ReportsService },
-      { app: (typeof pods)[0]; reports: ReportsService },
-    ]
-  }
 
-  async function rows(url: string, sql: string): Promise<Record<string, unknown>[]> {
-    const client = new pg.Client(url)
-    await client.connect()
-    onTestFinished(() => client.end())
-    return (await client.query<Record<string, unknown>>(sql)).rows
-  }
-
-  it('locks in the application’s database, and writes with the fence', async () => {
-    const url = await freshPostgresUrl()
-    const [one, other] = await twoPods(url)
-    const fence = await one.reports.build(7, async () => {
-      await expect(other.reports.build(7, () => {})).rejects.toThrow(KeyHeldError)
+    it('wakes a waiter by push, and guards the crons of the feature', async () => {
+      runs.all.splice(0)
+      const [one, other] = await twoPods(await freshPostgresUrl())
+      const lease = await one.reports.locks.acquire('key')
+      const waiting = other.reports.locks.acquire('key', { wait: '10s', waitStep: '10s' })
+      await vi.waitFor(async () =>
+        expect(await one.reports.locks.peek('key')).toMatchObject({ awaited: true }),
+      )
+      await lease?.release()
+      await (await waiting)?.release()
+      const slots = await runs.reach('nightly', 3)
+      expect(slots.every(isSlot)).toBe(true)
+      expect(new Set(slots).size).toBe(slots.length)
+      const tasks = one.app.get(TaskScheduler, { strict: false })
+      expect((await tasks.history('ReportsService.nightly')).map(({ state }) => state)).toContain('succeeded')
     })
-    const later = await other.reports.build(7, () => {})
-    expect(later).toBeGreaterThan(fence)
-    expect(await rows(url, 'select id, fence from report')).toEqual([{ id: 7, fence: String(later) }])
-  })
 
-  it('wakes a waiter by push, and guards the crons of the feature', async () => {
-    runs.all.splice(0)
-    const [one, other] = await twoPods(await freshPostgresUrl())
-    const lease = await one.reports.locks.acquire('key')
-    const waiting = other.reports.locks.acquire('key', { wait: '10s', waitStep: '10s' })
-    await vi.waitFor(async () => expect(await one.reports.locks.peek('key')).toMatchObject({ awaited: true }))
-    await lease?.release()
-    await (await waiting)?.release()
-    const slots = await runs.reach('nightly', 3)
-    expect(slots.every(isSlot)).toBe(true)
-    expect(new Set(slots).size).toBe(slots.length)
-    const tasks = one.app.get(TaskScheduler, { strict: false })
-    expect((await tasks.history('ReportsService.nightly')).map(({ state }) => state)).toContain('succeeded')
-  })
-
-  it('gives back what it holds before the DataSource is destroyed', async () => {
-    const url = await freshPostgresUrl()
-    const [one, other] = await twoPods(url)
-    await one.reports.locks.acquire('held')
-    const source = one.app.get(DataSource, { strict: false })
-    await one.app.close()
-    expect(source.isInitialized).toBe(false)
-    expect(await other.reports.locks.peek('held')).toBeNull()
-    await expect(one.reports.locks.acquire('held')).rejects.toMatchObject({ code: 'CLOSED' })
-  })
-
-  it('says that a DataSource is not initialized, or is of another database', async () => {
-    const locks = new LockService({
-      driver: postgresDriver(new DataSource({ type: 'postgres', url: await freshPostgresUrl() })),
-      requestTimeout: 200,
+    it('gives back what it holds before the DataSource is destroyed', async () => {
+      const url = await freshPostgresUrl()
+      const [one, other] = await twoPods(url)
+      await one.reports.locks.acquire('held')
+      const source = one.app.get(DataSource, { strict: false })
+      await one.app.close()
+      expect(source.isInitialized).toBe(false)
+      expect(await other.reports.locks.peek('held')).toBeNull()
+      await expect(one.reports.locks.acquire('held')).rejects.toMatchObject({ code: 'CLOSED' })
     })
-    onTestFinished(() => locks.close())
-    await expect(locks.acquire('key')).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-      cause: { message: expect.stringContaining('initialize()') },
+
+    it('says that a DataSource is not initialized, or is of another database', async () => {
+      const locks = new LockService({
+        driver: postgresDriver(new DataSource({ type: 'postgres', url: await freshPostgresUrl() })),
+        requestTimeout: 200,
+      })
+      onTestFinished(() => locks.close())
+      await expect(locks.acquire('key')).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        cause: { message: expect.stringContaining('initialize()') },
+      })
+      const other = new DataSource({ type: 'better-sqlite3', database: ':memory:' })
+      expect(() => postgresDriver(other)).toThrow('of type "better-sqlite3"')
     })
-    const other = new DataSource({ type: 'better-sqlite3', database: ':memory:' })
-    expect(() => postgresDriver(other)).toThrow('of type "better-sqlite3"')
-  })
-})
+  },
+)
