@@ -112,10 +112,10 @@ function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, ra
       if (entry.verb !== 'claim' || !entry.what.split(' ').includes(task)) continue
       most = Math.max(most, Math.max(0, rate - 1) * (entry.at - told.at) + 2 * told.tookMs + 1)
     } else if (entry.kind === 'answer' && entry.by === by) {
-      const { verb = '', at = 0 } = calls.get(entry.number) ?? {}
+      const { verb = '', what = '', at = 0 } = calls.get(entry.number) ?? {}
       if (tellingTime.has(verb)) told = { at: entry.at, tookMs: entry.at - at }
-      // What was asked before is decided.
-      if (verb === 'claim') most = 0
+      // What was asked before about this task is decided.
+      if (verb === 'claim' && what.split(' ').includes(task)) most = 0
     }
   }
   return most
