@@ -11,15 +11,20 @@ const locks = await connect()
 const app = express()
 
 app.post('/reports/:id', async (request, response) => {
-  await using lease = await locks.acquire(`report:${request.params.id}`, { label: 'POST /reports' })
+  const lease = await locks.acquire(`report:${request.params.id}`, { label: 'POST /reports' })
   if (lease === null) {
     response.status(409).json({ error: 'This report is being written. Try again later.' })
     return
   }
-  console.log(`writing report ${request.params.id}`)
-  await writeReport(lease.signal)
-  // What comes after the lease was lost does not count: another process may write the report by now.
-  lease.assertHeld()
+  try {
+    console.log(`writing report ${request.params.id}`)
+    await writeReport(lease.signal)
+    // What comes after the lease was lost does not count: another process may write the report by now.
+    lease.assertHeld()
+  } finally {
+    // Before the answer: who hears that it is done and asks again gets the lock.
+    await lease.release()
+  }
   response.status(201).json({ id: request.params.id, fence: lease.fence })
 })
 

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { Cron } from 'croner'
 import { InvalidOptionError, quoted } from '../core/errors.ts'
-import { LocalTime } from './local-time.ts'
+import { LocalTime, type PutBack } from './local-time.ts'
 import type { Schedule } from './schedule.ts'
 
 /** Where the search for a cron's first slot begins; one that has none from here on never fires. */
 const searchFrom = Date.UTC(2000, 0, 1)
 const longestCron = 200
+const day = 86_400_000
+/** Croner looks no further than this for the other pass of a time that the clocks show twice. Vostok 1994 had seven hours. */
+const longestRepeat = 3 * 3_600_000
 
 const nicknames: Readonly<Record<string, string>> = {
   '@YEARLY': '0 0 1 1 *',
@@ -37,20 +40,34 @@ export function cronSchedule(text: string, timeZone: string): Schedule {
   const calculator = calculate(cron, text, timeZone)
   // On a clock that is never changed; its instants are local times of the zone.
   const onPaper = calculate(cron, text, 'UTC')
-  const makesUpForSkipped = !(cron.split(' ')[2] ?? '').includes('*')
+  const fields = cron.split(' ')
+  const makesUpForSkipped = !(fields[2] ?? '').includes('*')
+  const keepsCadence = /[*/]/.test(fields.slice(0, 3).join(' '))
+  const longRepeatNear = (instant: number): PutBack | null =>
+    keepsCadence ? localTime.putBackNear(instant, longestRepeat) : null
+  const nextShown = (after: number): number => {
+    const change = longRepeatNear(after)
+    const found = change === null ? null : nextAround(onPaper, change, after)
+    return found ?? instantOf(calculator.nextRun(new Date(after)), Infinity)
+  }
+  const latestShown = (atOrBefore: number): number => {
+    const change = longRepeatNear(atOrBefore)
+    const found = change === null ? null : latestAround(onPaper, change, atOrBefore)
+    return found ?? instantOf(calculator.previousRuns(1, new Date(atOrBefore + 1))[0], -Infinity)
+  }
 
   const schedule: Schedule = {
     fingerprint: fingerprintOf(cron, timeZone),
     timing: { cron: text.trim(), timeZone },
     next(after) {
-      const shown = instantOf(calculator.nextRun(new Date(after)), Infinity)
+      const shown = nextShown(after)
       if (!makesUpForSkipped) return shown
       const local = onPaper.nextRun(new Date(localTime.highestAt(after)))
       const skippedAt = local === null ? null : localTime.skippedAt(local.getTime())
       return skippedAt === null ? shown : Math.min(shown, skippedAt)
     },
     latest(atOrBefore) {
-      const shown = instantOf(calculator.previousRuns(1, new Date(atOrBefore + 1))[0], -Infinity)
+      const shown = latestShown(atOrBefore)
       if (!makesUpForSkipped) return shown
       const local = onPaper.previousRuns(1, new Date(localTime.at(atOrBefore) + 1))[0]
       const skippedAt = local === undefined ? null : localTime.skippedAt(local.getTime())
@@ -64,6 +81,24 @@ export function cronSchedule(text: string, timeZone: string): Schedule {
     )
   }
   return schedule
+}
+
+/** The first match after an instant near a change, on either side of it; null if it lies beyond a day. */
+function nextAround(onPaper: Cron, { at, before, after }: PutBack, instant: number): number | null {
+  const nextWith = (offset: number, from: number): number =>
+    instantOf(onPaper.nextRun(new Date(from + offset)), Infinity) - offset
+  const first = instant < at ? nextWith(before, instant) : Infinity
+  const found = first < at ? first : nextWith(after, Math.max(instant, at - 1))
+  return found - instant < day ? found : null
+}
+
+/** The last match up to an instant near a change, on either side of it; null if it lies beyond a day. */
+function latestAround(onPaper: Cron, { at, before, after }: PutBack, instant: number): number | null {
+  const latestWith = (offset: number, to: number): number =>
+    instantOf(onPaper.previousRuns(1, new Date(to + offset + 1))[0], -Infinity) - offset
+  const last = instant >= at ? latestWith(after, instant) : -Infinity
+  const found = last >= at ? last : latestWith(before, Math.min(instant, at - 1))
+  return instant - found < day ? found : null
 }
 
 /** @throws InvalidOptionError */

@@ -1,5 +1,12 @@
 const day = 86_400_000
 
+/** The clocks show the times before it again. */
+export interface PutBack {
+  readonly at: number
+  readonly before: number
+  readonly after: number
+}
+
 /**
  * The wall clocks of one time zone. A *local time* is what they show, written as if it were UTC: 02:30 in Berlin is
  * the number that `Date.UTC(…, 2, 30)` gives.
@@ -51,6 +58,16 @@ export class LocalTime {
     const shown = this.at(instant)
     if (this.#offset(instant - day) <= shown - instant) return shown
     return Math.max(shown, this.at(this.#changeBetween(instant - day, instant) - 1))
+  }
+
+  /**
+   * A change within a day of an instant by which the clocks are put back further than so, if there is one; the offsets are
+   * what the clocks are ahead of UTC.
+   */
+  putBackNear(instant: number, furtherThan: number): PutBack | null {
+    const [before, after] = [this.#offset(instant - day), this.#offset(instant + day)]
+    if (before - after <= furtherThan) return null
+    return { at: this.#changeBetween(instant - day, instant + day), before, after }
   }
 
   /** The instant of the change, where the offsets at both ends differ. */

@@ -51,6 +51,15 @@ describe('30 2, 0 0, */15 and 0 * around a change of the clocks', () => {
     3_600_000,
   )
 
+  it('fire as one finds by looking at the clocks each minute: where they were put back by seven hours', () => {
+    const check = new ZoneCheck()
+    const changes = changesOf('Antarctica/Vostok', 1994, 1994)
+    expect(
+      changes.map(({ at, leads: [before, after] }) => [at, (before - after) / 3_600_000]),
+    ).toContainEqual([Date.UTC(1994, 0, 31, 17), 7])
+    expect(changes.flatMap((change) => check.disagreements(change))).toEqual([])
+  })
+
   it('are looked at by an oracle that finds the same as a person with a calendar', () => {
     const berlin = (cron: string, day: string): string[] =>
       localSlots(cron, 'Europe/Berlin', Date.parse(`${day}T00:00Z`), Date.parse(`${day}T03:00Z`)).map(
