@@ -20,7 +20,8 @@ const readOptions = /^core\/read-options\.ts$/
 const driverContracts = /^driver\//
 const core = /^core\//
 const sql = /^sql\//
-const entryPoints = /^(index|connect|driver\/index|drivers\/[^/]+\/index|testing\/index)\.ts$/
+const entryPoints =
+  /^(index|connect|driver\/index|drivers\/[^/]+\/index|integrations\/index|testing\/index)\.ts$/
 
 /** The first layer that a path belongs to counts. @type {Layer[]} */
 const layers = [

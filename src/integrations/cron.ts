@@ -1,5 +1,5 @@
-import { type FireOptions, InvalidOptionError, type ScheduledTaskStore } from '../index.ts'
-import { GuardedJob, type GuardOptions } from './guarded-fire.ts'
+import { type FireOptions, InvalidOptionError } from '../index.ts'
+import { GuardedJob, type GuardingStore, type GuardOptions } from './guarded-fire.ts'
 
 /** What is used of the `CronTime` of cron 4. */
 export interface CronTimeLike {
@@ -38,7 +38,7 @@ type Callback = (this: unknown, onComplete: unknown) => unknown
  * guardCronJob(store, 'backup', new CronJob('0 3 * * *', backUp, null, true, 'Europe/Paris'))
  */
 export function guardCronJob<Job extends CronJobLike>(
-  store: ScheduledTaskStore,
+  store: GuardingStore,
   name: string,
   job: Job,
   options: GuardOptions = {},

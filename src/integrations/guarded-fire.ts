@@ -25,9 +25,12 @@ export interface GuardOptions extends Pick<
   readonly onStoreError?: ((error: unknown, fire: SkippedFire) => void) | undefined
 }
 
+/** What a guard needs of a `ScheduledTaskStore`. */
+export type GuardingStore = Pick<ScheduledTaskStore, 'run' | 'guard'>
+
 /** One job, as the scheduler that fires it sees it. */
 export class GuardedJob {
-  readonly #store: ScheduledTaskStore
+  readonly #store: GuardingStore
   readonly #name: string
   readonly #options: Omit<GuardOptions, 'onStoreError'>
   readonly #onStoreError: (error: unknown, fire: SkippedFire) => void
@@ -38,7 +41,7 @@ export class GuardedJob {
   }
 
   /** @throws InvalidOptionError */
-  constructor(store: ScheduledTaskStore, name: string, options: GuardOptions) {
+  constructor(store: GuardingStore, name: string, options: GuardOptions) {
     const { onStoreError = warn, ...fireOptions } = options
     if (typeof onStoreError !== 'function') {
       throw new InvalidOptionError('onStoreError', 'onStoreError must be a function.')

@@ -1,6 +1,6 @@
 export { guardCronJob, type CronJobLike, type CronTimeLike } from './cron.ts'
 export { guardCroner, type CronerJobLike } from './croner.ts'
-export type { GuardOptions, SkippedFire } from './guarded-fire.ts'
+export type { GuardingStore, GuardOptions, SkippedFire } from './guarded-fire.ts'
 export { everySlot, type EverySlotOptions, type SlotTimer } from './interval.ts'
 export {
   guardNodeCron,

@@ -1,10 +1,13 @@
 import type { LoggerService } from '@nestjs/common'
 import {
+  ClosedError,
+  type FiredRun,
   type FireOptions,
   InvalidOptionError,
   type ScheduledTaskStore,
   type SlotTiming,
 } from '../../index.ts'
+import type { GuardingStore, SkippedFire } from '../../integrations/index.ts'
 import type { GuardedOptions } from '../marks.ts'
 import { type JobInside, runJob } from './current-run.ts'
 
@@ -20,25 +23,23 @@ export interface GuardDesk {
 export class FleetJob {
   readonly name: string
   readonly #desk: GuardDesk
-  readonly #options: Pick<FireOptions, 'ttl' | 'heartbeat' | 'maxLifetime' | 'startDeadline'>
-  #usable: { readonly timing: SlotTiming; readonly text: string } | null = null
+  readonly #options: Omit<GuardedOptions, 'name'>
 
   constructor(desk: GuardDesk, name: string, options: GuardedOptions) {
-    const { name: _name, ...fire } = options
+    const { name: _name, ...fireOptions } = options
     this.#desk = desk
     this.name = name
-    this.#options = fire
+    this.#options = fireOptions
   }
 
   /**
    * Runs the work, unless another process does or did; says in the log if that could not be found out.
    *
-   * @param slot null: there is none, and the name is merely locked
+   * @param timing what names the slot; nothing where there is none, and the name is merely locked
    * @throws what the work throws
    */
-  async fire(slot: number | null, timing: SlotTiming, work: () => unknown): Promise<void> {
-    if (this.#desk.isClosing) return
-    let thrown: { readonly error: unknown } | null = null
+  async fire(timing: FireOptions, work: () => unknown): Promise<void> {
+    let thrown: { readonly error: unknown } | undefined
     const watched = async (): Promise<void> => {
       try {
         await work()
@@ -47,65 +48,67 @@ export class FleetJob {
         throw error
       }
     }
-    const job = (run: JobInside['run']): Promise<void> => {
-      const context: JobInside = { run, failure: null }
-      return runJob(context, async () => {
-        await watched()
-        // Only for the record: whoever kept it to himself has dealt with it.
-        if (context.failure !== null) throw context.failure.error
-      })
-    }
-    let isOver = false
     try {
-      const options =
-        slot === null ? this.#options : { ...this.#options, ...this.#usableTiming(timing), slot }
-      const outcome = await this.#desk.store.run(
-        this.name,
-        (run) => job(run).finally(() => (isOver = true)),
-        options,
-      )
-      if (outcome === 'skipped') this.#tellSkipped(slot)
+      await this.#run(watched, timing)
     } catch (error) {
-      if (thrown !== null) throw (thrown as { readonly error: unknown }).error
-      if (!isOver) this.#tellFailed(slot, error)
+      if (thrown !== undefined) throw thrown.error
+      // The process is leaving: another one runs it.
+      if (error instanceof ClosedError) return
+      const slot = timing.slot === undefined ? null : new Date(timing.slot)
+      this.tellStoreError(error, { name: this.name, slot })
     }
   }
 
-  /** Makes the job known to the store before its first fire. */
+  /** The job's own view of the store, for guards that decide about the slot themselves. */
+  asStore(): GuardingStore {
+    const { store } = this.#desk
+    return {
+      run: (_name, fn, options) => this.#run(fn, { ...options }),
+      guard: store.guard.bind(store),
+    }
+  }
+
+  readonly tellStoreError = (error: unknown, { slot }: SkippedFire): void => {
+    const which = slot === null ? this.name : `${this.name} of ${slot.toISOString()}`
+    this.#desk.logger.error(`${which} was not run here: ${messageOf(error)}`)
+  }
+
+  /** Makes the job known to the store before its first fire, if that can know when its slots are. */
   announce(timing: SlotTiming): void {
-    const usable = this.#usableTiming(timing)
-    if (usable.cron === undefined && usable.every === undefined) return
-    this.#desk.store.announce(this.name, { ...this.#options, ...usable }).catch((error: unknown) => {
-      if (!this.#desk.isClosing)
-        this.#desk.logger.warn(`${this.name} could not be announced: ${String(error)}`)
+    const { store, logger } = this.#desk
+    if (timing.cron === undefined && timing.every === undefined) return
+    store.announce(this.name, { ...this.#options, ...timing }).catch((error: unknown) => {
+      // A cron that means nothing to us goes by its slots alone.
+      if (this.#desk.isClosing || error instanceof InvalidOptionError) return
+      logger.warn(`${this.name} could not be announced: ${messageOf(error)}`)
     })
   }
 
-  /** The timing, if our own calculator can read it: then the store knows when the next slot is due. Else the slot alone. */
-  #usableTiming(timing: SlotTiming): SlotTiming {
-    const text = JSON.stringify(timing)
-    if (this.#usable?.text !== text) this.#usable = { timing: this.#tried(timing), text }
-    return this.#usable.timing
-  }
-
-  #tried(timing: SlotTiming): SlotTiming {
+  async #run(fn: (run: FiredRun) => unknown, timing: FireOptions): Promise<'ran' | 'skipped'> {
+    if (this.#desk.isClosing) return 'skipped'
+    let keptBack: JobInside['failure'] = null
+    const inside = (run: FiredRun): Promise<void> => {
+      const job: JobInside = { run, failure: null }
+      return runJob(job, async () => {
+        await fn(run)
+        keptBack = job.failure
+        // Only for the record: whoever kept it to himself has dealt with it.
+        if (job.failure !== null) throw job.failure.error
+      })
+    }
     try {
-      this.#desk.store.guard(this.name, () => {}, { ...timing, slot: 1 })
-      return timing
+      const outcome = await this.#desk.store.run(this.name, inside, { ...this.#options, ...timing })
+      if (outcome === 'skipped') this.#tellSkipped(timing)
+      return outcome
     } catch (error) {
-      if (error instanceof InvalidOptionError) return {}
+      if (keptBack !== null) return 'ran'
       throw error
     }
   }
 
-  #tellSkipped(slot: number | null): void {
-    const what = slot === null ? 'is held by' : `of ${new Date(slot).toISOString()} is for`
+  #tellSkipped({ slot }: FireOptions): void {
+    const what = slot === undefined ? 'is held by' : `of ${new Date(slot).toISOString()} is for`
     this.#desk.logger.debug?.(`${this.name} ${what} another process: not run here`)
-  }
-
-  #tellFailed(slot: number | null, error: unknown): void {
-    const which = slot === null ? this.name : `${this.name} of ${new Date(slot).toISOString()}`
-    this.#desk.logger.error(`${which} was not run here: ${messageOf(error)}`)
   }
 }
 

@@ -1,7 +1,7 @@
-import { UnguardableError } from '../../index.ts'
+import { InvalidOptionError, type SlotTiming, UnguardableError } from '../../index.ts'
+import { type CronJobLike, guardCronJob } from '../../integrations/index.ts'
 import { FleetJob, type GuardDesk } from './fleet-job.ts'
-import { cronTiming, guardCronJob } from './guarded-cron.ts'
-import { assertCronJob, type SchedulerOrchestrator } from './nest-schedule.ts'
+import { type SchedulerOrchestrator, unknownShape } from './nest-schedule.ts'
 import type { ScheduleGuardOptions } from './schedule-guard.ts'
 import { type JobKind, tables, type TimedMethod } from './timed-method.ts'
 
@@ -41,12 +41,10 @@ export function guardRegistry(
   }
 
   registry.addCronJob = (name, cronJob) => {
-    const job = jobFor(name)
-    if (job !== null) assertCronJob(name, cronJob)
+    const job = registry.doesExist('cron', name) ? null : jobFor(name)
+    if (job !== null) guardJob(name, cronJob, job)
     addCronJob.call(registry, name, cronJob)
-    if (job === null) return
-    guardCronJob(cronJob, job)
-    job.announce(cronTiming(cronJob))
+    job?.announce(cronTiming(cronJob))
   }
   registry.addInterval = (name, handle) => {
     addInterval.call(registry, name, handle)
@@ -56,4 +54,18 @@ export function guardRegistry(
     addTimeout.call(registry, name, handle)
     warn('timeout', name)
   }
+}
+
+/** @throws UnguardableError */
+function guardJob(name: string, cronJob: CronJobLike, job: FleetJob): void {
+  try {
+    guardCronJob(job.asStore(), job.name, cronJob, { onStoreError: job.tellStoreError })
+  } catch (error) {
+    if (error instanceof InvalidOptionError) throw unknownShape(`cron job ${JSON.stringify(name)}`, error)
+    throw error
+  }
+}
+
+function cronTiming({ cronTime: { source, timeZone } }: CronJobLike): SlotTiming {
+  return typeof source === 'string' && timeZone !== undefined ? { cron: source, timeZone } : {}
 }

@@ -1,26 +1,10 @@
 import type { ModulesContainer } from '@nestjs/core'
 import { UnguardableError } from '../../index.ts'
-
-/** What is used of the `CronJob` of the package cron. */
-export interface CronJob {
-  _callbacks: ((...args: unknown[]) => unknown)[]
-  readonly waitForCompletion: boolean
-  readonly isActive: boolean
-  readonly lastExecution: Date | null
-  readonly cronTime: {
-    readonly source: unknown
-    readonly timeZone?: string | undefined
-    getNextDateFrom(start: Date, timeZone?: string): { toMillis(): number }
-  }
-  addCallback(callback: (...args: unknown[]) => unknown): void
-  start(): void
-  fireOnTick(...args: unknown[]): unknown
-  nextDate(): { toMillis(): number }
-}
+import type { CronJobLike } from '../../integrations/index.ts'
 
 /** What is used of the `SchedulerRegistry` of @nestjs/schedule. */
 export interface SchedulerRegistry {
-  addCronJob(name: string, job: CronJob): void
+  addCronJob(name: string, job: CronJobLike): void
   addInterval(name: string, handle: unknown): void
   addTimeout(name: string, handle: unknown): void
   doesExist(type: 'cron' | 'interval' | 'timeout', name: string): boolean
@@ -64,17 +48,6 @@ export function findExplorers(modules: ModulesContainer): ScheduleExplorer[] {
   return explorers
 }
 
-/** @throws UnguardableError */
-export function assertCronJob(name: string, job: unknown): asserts job is CronJob {
-  const isKnown =
-    hasFunctions(job, 'addCallback', 'start', 'fireOnTick', 'nextDate') &&
-    Array.isArray(job['_callbacks']) &&
-    typeof job['isActive'] === 'boolean' &&
-    'lastExecution' in job &&
-    hasFunctions(job['cronTime'], 'getNextDateFrom')
-  if (!isKnown) throw unknownShape(`cron job ${JSON.stringify(name)}`)
-}
-
 function isExplorer(value: unknown): value is ScheduleExplorer {
   if (!hasFunctions(value, 'onModuleInit', 'explore', 'lookupSchedulers')) return false
   const orchestrator = value['schedulerOrchestrator']
@@ -85,9 +58,11 @@ function isExplorer(value: unknown): value is ScheduleExplorer {
   return known && tables.every((table) => isObject(table))
 }
 
-function unknownShape(what: string): UnguardableError {
+/** What is refused at the start instead of running in every process. */
+export function unknownShape(what: string, cause?: unknown): UnguardableError {
   return new UnguardableError(
     `The ${what} of this application is of a make that Leasehold does not know, so that its jobs would run in every process. Use @nestjs/schedule 6 or 12, or say guard: false.`,
+    { cause },
   )
 }
 

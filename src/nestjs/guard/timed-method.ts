@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common'
-import { type SlotTiming } from '../../index.ts'
+import type { SlotTiming } from '../../index.ts'
 import type { GuardedOptions } from '../marks.ts'
 import { noteFailure } from './current-run.ts'
 import type { FleetJob } from './fleet-job.ts'
@@ -69,7 +69,7 @@ export class TimedMethod implements NamedMethod {
     const { job } = this
     // A cron job is guarded as a whole: it may have more callbacks.
     if (job === null || this.kind === 'cron') return work()
-    if (this.kind === 'timeout') return job.fire(null, {}, work)
+    if (this.kind === 'timeout') return job.fire({}, work)
     this.#chain ??= this.#chainOf(job, work)
     return this.#chain.pulse()
   }
@@ -80,7 +80,7 @@ export class TimedMethod implements NamedMethod {
     const logger = new Logger('Scheduler')
     return new IntervalChain(
       this.#periodMs,
-      (slot) => void job.fire(slot, this.timing, work).catch((error: unknown) => logger.error(error)),
+      (slot) => void job.fire({ ...this.timing, slot }, work).catch((error: unknown) => logger.error(error)),
       () => registry.doesExist('interval', this.id),
     )
   }
