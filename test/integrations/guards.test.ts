@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { CronJob } from 'cron'
 import { Cron } from 'croner'
 import { InvalidOptionError, type ScheduledTaskStore } from 'leasehold'
@@ -226,6 +229,36 @@ describe('nodeCronCoordinator', () => {
     expect(await two.shouldRun(first, 30_000)).toBe(false)
     expect(await two.shouldRun(key('2026-02-15T00:00:00.000Z'), 30_000)).toBe(true)
     two.onComplete(key('2026-02-15T00:00:00.000Z'))
+  })
+
+  it('elects for background tasks, which ask from a process of their own', async () => {
+    const { pod, history } = pods()
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold-background-'))
+    const file = join(folder, 'task.mjs')
+    await writeFile(file, 'export const task = (context) => String(context.date)')
+    const ran = collected<unknown>(3)
+    const logger = { info() {}, warn() {}, debug() {}, error() {} }
+    const tasks = [pod(), pod()].map((store) => {
+      const runCoordinator = nodeCronCoordinator(store)
+      const task = createTask(everySecond, file, {
+        name: 'background',
+        distributed: true,
+        runCoordinator,
+        logger,
+        startTimeout: 30_000,
+      })
+      task.on('execution:finished', ({ execution }) => ran.push(execution?.result))
+      return task
+    })
+    onTestFinished(async () => {
+      await Promise.all(tasks.map((task) => task.destroy()))
+      await rm(folder, { recursive: true })
+    })
+    await Promise.all(tasks.map((task) => task.start()))
+    const results = await ran.all
+    expect(new Set(results).size).toBe(3)
+    const states = (await history('background')).map(({ state }) => state)
+    expect(states.filter((state) => state === 'succeeded').length).toBeGreaterThanOrEqual(2)
   })
 
   it('throws when the store cannot be asked, so that node-cron skips the fire', async () => {
