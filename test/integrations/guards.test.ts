@@ -251,10 +251,10 @@ describe('nodeCronCoordinator', () => {
       return task
     })
     onTestFinished(async () => {
-      await Promise.all(tasks.map((task) => task.destroy()))
+      for (const task of tasks) await task.destroy()
       await rm(folder, { recursive: true })
     })
-    await Promise.all(tasks.map((task) => task.start()))
+    for (const task of tasks) await task.start()
     const results = await ran.all
     expect(new Set(results).size).toBe(3)
     const states = (await history('background')).map(({ state }) => state)
