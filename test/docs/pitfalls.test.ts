@@ -12,6 +12,7 @@ import { bugs as memoryBugs } from '../drivers/memory/planted/bugs.ts'
 import { bugs as postgresBugs } from '../drivers/postgres/planted/bugs.ts'
 import { bugs as redisBugs } from '../drivers/redis/planted/bugs.ts'
 import { bugs as sqliteBugs } from '../drivers/sqlite/planted/bugs.ts'
+import { bugs as nestBugs } from '../nestjs/planted/bugs.ts'
 import { tableRows } from './tables.ts'
 
 interface Planted {
@@ -41,6 +42,7 @@ const planted: Record<string, readonly Planted[]> = {
   redis: redisBugs,
   sqlite: sqliteBugs,
   memory: memoryBugs,
+  nestjs: nestBugs,
 }
 
 describe('docs/pitfalls.md', () => {

@@ -28,12 +28,14 @@ export async function startApp(
   metadata: ModuleMetadata,
 ): Promise<{ readonly app: INestApplicationContext; readonly log: KeptLog }> {
   const log = new KeptLog()
-  const app = await NestFactory.createApplicationContext(rootOf(metadata), {
-    logger: log,
-    abortOnError: false,
-  })
+  const app = await openApp(metadata, log)
   onTestFinished(() => app.close())
   return { app, log }
+}
+
+/** The same; the caller closes it. */
+export function openApp(metadata: ModuleMetadata, log = new KeptLog()): Promise<INestApplicationContext> {
+  return NestFactory.createApplicationContext(rootOf(metadata), { logger: log, abortOnError: false })
 }
 
 function rootOf(metadata: ModuleMetadata) {
