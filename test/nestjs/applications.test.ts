@@ -110,9 +110,13 @@ describe.each<NestVersion>([12, 11])('three processes of the example on Nest %i'
       expect(done.at(-1)).toMatchObject({ job: 'rebuildIndex', ended: true })
       const locks = await connect(url, { namespace })
       onTestFinished(() => locks.close())
-      const [latest] = await new TaskScheduler({ locks }).history('SlowTasksService.rebuildIndex')
-      expect(latest).toMatchObject({ state: 'succeeded', attempt: 1 })
-      expect(latest?.durationMs).toBeGreaterThanOrEqual(4_900)
+      const history = await new TaskScheduler({ locks }).history('SlowTasksService.rebuildIndex')
+      // On a slow machine the next slot may come before the signal, and is skipped.
+      const runs = history.filter(({ state }) => state !== 'skipped' && state !== 'registered')
+      expect(runs.map(({ state, attempt, reason }) => ({ state, attempt, reason }))).toEqual([
+        { state: 'succeeded', attempt: 1, reason: null },
+      ])
+      expect(runs[0]?.durationMs).toBeGreaterThanOrEqual(4_900)
     },
   )
 })
