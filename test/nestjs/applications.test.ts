@@ -1,6 +1,7 @@
 // The example as applications of their own, on Nest 12 (ES modules) and Nest 11 (CommonJS), as processes on real stores.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -117,6 +118,40 @@ describe.each<NestVersion>([12, 11])('three processes of the example on Nest %i'
         { state: 'succeeded', attempt: 1, reason: null },
       ])
       expect(runs[0]?.durationMs).toBeGreaterThanOrEqual(4_900)
+    },
+  )
+
+  it.concurrent(
+    'end by themselves without tasks, and stay for @Scheduled ones',
+    { timeout: 60_000 },
+    async ({ skip, expect }) => {
+      if (folder === null || !(await isAvailable('redis'))) return skip()
+      const program = `
+      import 'reflect-metadata'
+      import { Module } from '@nestjs/common'
+      import { NestFactory } from '@nestjs/core'
+      import { ScheduleModule } from '@nestjs/schedule'
+      import { LockService, Scheduled } from 'leasehold'
+      import { LeaseholdModule } from 'leasehold/nestjs'
+      class Tasks { task() { console.log('task'); process.kill(process.pid, 'SIGTERM') } }
+      if (process.env.WITH_TASK) {
+        Scheduled({ every: '1s' })(Tasks.prototype, 'task', Object.getOwnPropertyDescriptor(Tasks.prototype, 'task'))
+      }
+      class AppModule {}
+      Module({ imports: [ScheduleModule.forRoot(), LeaseholdModule.forRoot()], providers: [Tasks] })(AppModule)
+      const app = await NestFactory.createApplicationContext(AppModule, { logger: false })
+      app.enableShutdownHooks([], { useProcessExit: true })
+      if (!process.env.WITH_TASK) app.get(LockService).runExclusively('key', () => {}).then(console.log)`
+      await writeFile(join(folder, 'program.mjs'), program)
+      const env = { ...process.env, LEASEHOLD_URL: await redisUrl(), LEASEHOLD_NAMESPACE: freshNamespace() }
+      const options = { cwd: folder, timeout: 30_000 }
+      const ended = await run(process.execPath, ['program.mjs'], { ...options, env })
+      expect(ended.stdout).toBe('ran\n')
+      const stopped = await run(process.execPath, ['program.mjs'], {
+        ...options,
+        env: { ...env, WITH_TASK: '1' },
+      })
+      expect(stopped.stdout).toBe('task\n')
     },
   )
 })
