@@ -46,9 +46,10 @@ export function guardCronJob<Job extends CronJobLike>(
   const guarded = new GuardedJob(store, name, options)
   const callbacks = takeCallbacks(job)
   const { start, fireOnTick } = job
-  /** For which the job's timer is set, and for which it was set before. */
+  /** For which the job's timer is set. */
   let armed = job.isActive ? job.nextDate().toMillis() : null
-  let previous: number | null = null
+  /** For which it has rung, until the callbacks are called: the job sets it again before. */
+  let rung: number | null = null
   let isStarting = false
   let lastExecution = job.lastExecution
   /** Of the fire in which the callbacks are called, at once. */
@@ -58,7 +59,8 @@ export function guardCronJob<Job extends CronJobLike>(
     // The timer calls this first, and fireOnTick then; within it a fire that was missed by moments.
     start() {
       if (job.isActive) return
-      previous = armed
+      if (job.lastExecution !== lastExecution) rung = armed
+      lastExecution = job.lastExecution
       isStarting = true
       const stop = watchSendAt(job.cronTime, (instant) => (armed = instant))
       try {
@@ -69,10 +71,12 @@ export function guardCronJob<Job extends CronJobLike>(
       }
     },
     fireOnTick() {
-      const isByTimer = job.lastExecution !== lastExecution
+      // Missed by moments, or rung for a job that runs once: that does not set its timer again.
+      const isOfTimer = isStarting || job.lastExecution !== lastExecution
       lastExecution = job.lastExecution
-      const slot = isStarting || job.runOnce ? armed : previous
-      timing = isByTimer && slot !== null ? { slot, ...historyTiming(guarded, job.cronTime) } : {}
+      const slot = isOfTimer ? armed : rung
+      if (!isStarting) rung = null
+      timing = slot === null ? {} : { slot, ...historyTiming(guarded, job.cronTime) }
       return fireOnTick.call(job)
     },
     addCallback: (callback: unknown) => {

@@ -41,6 +41,26 @@ describe('the registry of @nestjs/schedule', () => {
     }
   })
 
+  it('knows the slot of a fire that comes while the job misses its next one by moments', async () => {
+    const runs = new Runs()
+    const { add } = await registryOf()
+    const job = add('busy', () => runs.note('busy'), { start: false })
+    const { cronTime } = job
+    const getTimeout = cronTime.getTimeout.bind(cronTime)
+    let asked = 0
+    // What the job sees when the process stands still between its two looks at the clock.
+    cronTime.getTimeout = () => {
+      const timeout = getTimeout()
+      asked += 1
+      return asked === 2 ? -28 : timeout
+    }
+    job.start()
+    const slots = await runs.reach('busy', 4)
+    expect(asked).toBeGreaterThan(2)
+    expect(slots.every(isSlot)).toBe(true)
+    expect(new Set(slots).size).toBe(slots.length)
+  })
+
   it('takes all callbacks of a job for one unit, in its context', async () => {
     const runs = new Runs()
     const { add } = await registryOf()
