@@ -7,6 +7,7 @@ import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
+import { type Lane, laneLabel } from './lanes.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
@@ -20,6 +21,8 @@ export interface Claim {
   readonly reason: string
   /** For a manual run. */
   readonly orders?: OrdersChange
+  /** Where the slot is to run, if the task has lanes. */
+  readonly lane?: Lane | null
 }
 
 /** An answer that decides something. */
@@ -52,7 +55,7 @@ export class Claimer {
     const { clock, random } = context.options
     this.#desk = desk
     this.#task = task
-    this.#holder = context.describeHolder({ key: task.storedName === task.name ? null : task.name })
+    this.#holder = this.#describeHolder(null)
     this.#refusal = new Backoff({ clock, random, shortestMs: 50, longestMs: 5_000 })
     this.#stopped = new Promise((resolve) => {
       this.#endPauses = resolve
@@ -136,11 +139,16 @@ export class Claimer {
     this.#endPauses()
   }
 
+  #describeHolder(label: string | null): string {
+    const { name, storedName } = this.#task
+    return this.#desk.context.describeHolder({ label, key: storedName === name ? null : name })
+  }
+
   #unlessStopped(pause: Promise<void>): Promise<void> {
     return Promise.race([pause, this.#stopped])
   }
 
-  #request({ slot, after, gap, decide, reason, orders }: Claim, token: string): ClaimRequest {
+  #request({ slot, after, gap, decide, reason, orders, lane = null }: Claim, token: string): ClaimRequest {
     const { storedName, schedule, text, lease, overlap, onCrash, maxAttempts } = this.#task
     return {
       task: storedName,
@@ -152,7 +160,7 @@ export class Claimer {
       attendMs,
       token,
       ttlMs: lease.ttlMs,
-      holder: this.#holder,
+      holder: lane === null ? this.#holder : this.#describeHolder(laneLabel(lane)),
       overlap: overlap === 'skip' ? 'skip' : 'queue',
       onCrash,
       maxAttempts,

@@ -77,6 +77,8 @@ export function resolveFire(name: string, given: FireOptions, defaults: TaskDefa
     onCrash: 'skip',
     maxAttempts: 1,
     overlap: 'skip',
+    laneCount: 0,
+    isLane: false,
     catchUp: 'none',
     catchUpWindowMs: 0,
     catchUpMax: 1,

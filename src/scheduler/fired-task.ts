@@ -4,9 +4,9 @@ import { ClosedError, DriverFault, quoted } from '../core/errors.ts'
 import { storeError } from '../core/store-call.ts'
 import type { Attendee } from './attendance.ts'
 import { Claimer, type Claimed } from './claimer.ts'
-import { Completion } from './completion.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
+import { leaveOut } from './leave-out.ts'
 import { gapReason } from './policies.ts'
 import { Registration, type Registered } from './registration.ts'
 import { Run, type StopOrder } from './run.ts'
@@ -168,12 +168,12 @@ export class FiredTask implements Attendee, Draining {
     this.#claimer.refresh()
     this.#tell(answer.slot, answer.outcome)
     if (!this.#desk.fences.accept(this.definition.storedName, answer.fence)) {
-      this.#leaveOut(answer, 'fence')
+      leaveOut(this.#desk, this.definition, answer, 'fence')
       throw unsafeFence(this.definition.name, answer.fence)
     }
     if (answer.slot === slot) return granted
     // An earlier call claimed it, and was told that the store does not answer: nobody is there to run it any more.
-    this.#leaveOut(answer, 'unanswered')
+    leaveOut(this.#desk, this.definition, answer, 'unanswered')
     return undefined
   }
 
@@ -188,6 +188,7 @@ export class FiredTask implements Attendee, Draining {
       remainingMs,
       latenessMs: now - slot,
       isManual: false,
+      isHandOver: false,
     }
     const run = new Run(this.#desk, this.definition, grant, () => {})
     let failure: { readonly error: unknown } | undefined
@@ -231,13 +232,6 @@ export class FiredTask implements Attendee, Draining {
       outcome,
       reason,
     }))
-  }
-
-  #leaveOut({ slot, attempt, fence }: Granted['answer'], reason: string): void {
-    const task = this.definition.storedName
-    const completion = new Completion(this.#desk, this.definition)
-    completion.giveUp()
-    void completion.record({ task, slot, attempt, fence, outcome: 'skipped', reason, error: null })
   }
 
   /** Waits for a slot that has not come on the store's clock. False if it was stopped meanwhile. */

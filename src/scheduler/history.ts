@@ -53,19 +53,23 @@ const breath = 100
  * The entries of a task from the rows of its log, the latest first. A row names the mark that it followed: the slots
  * between the two were decided by it as well, and get entries of their own as far as the schedule is known.
  *
+ * @param laneRows the runs of slots that were handed over to lanes, instead of the rows that say so
  * @param schedule the present one; it tells nothing about slots before its last edit
  */
 export async function toHistory(
   task: string,
-  rows: readonly RunRecord[],
+  { rows, laneRows }: { readonly rows: readonly RunRecord[]; readonly laneRows: readonly RunRecord[] },
   schedule: Schedule | null,
   limit: number,
 ): Promise<RunHistoryEntry[]> {
   const entries: RunHistoryEntry[] = []
+  const handedOver = bySlot(laneRows)
   let known = schedule
   for (const row of rows) {
     if (entries.length >= limit) break
-    entries.push(toEntry(task, row))
+    const isOwn = row.attempt === 0 || row.reason === manualReason
+    const runs = isOwn ? undefined : handedOver.get(row.slot)
+    for (const run of runs?.splice(0) ?? [row]) entries.push(toEntry(task, run))
     if (row.reason === 'edited' || row.state === 'registered') known = null
     if (known === null || row.after >= row.slot) continue
     let before = row.slot
@@ -78,6 +82,15 @@ export async function toHistory(
     }
   }
   return entries
+}
+
+/** The latest attempt first. */
+function bySlot(rows: readonly RunRecord[]): Map<number, RunRecord[]> {
+  const slots = new Map<number, RunRecord[]>()
+  for (const row of rows.toSorted((a, b) => b.attempt - a.attempt)) {
+    slots.set(row.slot, [...(slots.get(row.slot) ?? []), row])
+  }
+  return slots
 }
 
 function toEntry(task: string, row: RunRecord): RunHistoryEntry {

@@ -2,11 +2,12 @@ import type { ServiceContext } from '../core/service-context.ts'
 import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
 import { ControlWatch } from './control-watch.ts'
+import { createTask } from './create-task.ts'
 import { createDesk, type Desk } from './desk.ts'
 import { drainWithin } from './drain.ts'
 import type { LogPurge } from './log-purge.ts'
 import type { ResolvedTaskSchedulerOptions } from './scheduler-options.ts'
-import { Task } from './task.ts'
+import type { Task } from './task.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 
@@ -43,7 +44,7 @@ export class Node {
    * @throws StoreUnusableError if trying again does not help
    */
   async start(tasks: Iterable<readonly [TaskDefinition, TaskHandler]>): Promise<void> {
-    for (const [definition, handler] of tasks) this.#tasks.push(new Task(this.#desk, definition, handler))
+    for (const [definition, handler] of tasks) this.#tasks.push(createTask(this.#desk, definition, handler))
     this.#desk.agenda.open()
     const faults = await this.#attendance.open(this.#tasks)
     const unusable = faults.find(({ kind }) => kind === 'unusable' || kind === 'bad-item')
@@ -62,7 +63,7 @@ export class Node {
 
   /** One more task. */
   add(definition: TaskDefinition, handler: TaskHandler): void {
-    const task = new Task(this.#desk, definition, handler)
+    const task = createTask(this.#desk, definition, handler)
     this.#tasks.push(task)
     this.#attendance.add(task)
     if (this.#hasBegun) task.begin()

@@ -9,6 +9,8 @@ import type { CompleteRequest } from '../driver/task-driver.ts'
 import { Completion, type Recorded } from './completion.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
+import { isHandedOver } from './lanes.ts'
+import { LeftOut } from './left-out.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition, TaskLock } from './task-options.ts'
 import type { TaskHandler, TaskRun } from './task-run.ts'
@@ -26,6 +28,8 @@ export interface RunGrant {
   readonly latenessMs: number
   /** An operator asked for it. */
   readonly isManual: boolean
+  /** It only hands its slot over: nobody is told of it. */
+  readonly isHandOver: boolean
 }
 
 /** Why a run is asked to stop. */
@@ -147,7 +151,8 @@ export class Run {
     const { lock } = this.#task
     try {
       if (lock !== null) return await this.#executeUnder(lock, handler)
-      await this.#call(handler)
+      const result = await this.#call(handler)
+      if (result instanceof LeftOut) return { outcome: 'skipped', reason: result.reason, error: result.error }
       return { outcome: 'succeeded', reason: null, error: null }
     } catch (error) {
       const told = { error: errorText(error), cause: error }
@@ -178,8 +183,9 @@ export class Run {
     return { outcome: 'succeeded', reason: null, error: null }
   }
 
-  async #call(handler: TaskHandler): Promise<void> {
-    const { attempt, latenessMs } = this.grant
+  async #call(handler: TaskHandler): Promise<unknown> {
+    const { attempt, latenessMs, isHandOver } = this.grant
+    if (isHandOver) return handler(this.#view())
     const { timeoutMs } = this.#task
     publish('leasehold:run-start', () => ({ ...this.#event(), takeover: attempt > 1, latenessMs }))
     if (timeoutMs !== null) {
@@ -187,7 +193,7 @@ export class Run {
       const cutOff = (): void => this.stop({ kind: 'timeout', reason, mayRetry: false })
       this.#timeoutTimer = this.#desk.context.options.clock.setTimer(timeoutMs, cutOff)
     }
-    await handler(this.#view())
+    return handler(this.#view())
   }
 
   #lost(reason: LossReason): void {
@@ -259,12 +265,14 @@ export class Run {
   }
 
   #ended(outcome: EndOutcome, error: unknown): void {
+    if (this.grant.isHandOver) return
     const durationMs = this.#desk.context.options.clock.monotonic() - this.#startedAt
     publish('leasehold:run-end', () => ({ ...this.#event(), outcome, durationMs, error }))
   }
 
-  /** Another holds its lock. */
+  /** Another holds its lock, or its slot was handed over. */
   #leftOut({ reason, error }: Outcome): void {
+    if (isHandedOver(reason)) return
     const { namespace, task, slot } = this.#event()
     const told = { namespace, task, slot, outcome: 'skipped', reason: reason ?? undefined, error }
     publish('leasehold:slot', () => told)

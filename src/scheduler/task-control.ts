@@ -47,6 +47,27 @@ export async function requestControl(
   return answer.outcome === 'applied' || answer.outcome === 'repeated' ? answer.outcome : 'idle'
 }
 
+/**
+ * The same to the runs of a task's lanes, whose stored names these are; to none but that of the fence if there is one.
+ *
+ * @param outcome what came of asking the task itself
+ * @throws StoreUnavailableError, StoreUnusableError
+ */
+export async function cancelLanes(
+  context: ServiceContext,
+  outcome: CancelOutcome,
+  lanes: readonly string[],
+  options: CancelOptions,
+): Promise<CancelOutcome> {
+  if (lanes.length === 0 || (outcome === 'applied' && options.fence !== undefined)) return outcome
+  const request = resolveControl(context, 'cancel', 'lane', options)
+  const answers = await Promise.all(
+    lanes.map((task) => sendControl(context, 'cancel a run', { ...request, task })),
+  )
+  const outcomes = new Set<string>([outcome, ...answers.map((answer) => answer.outcome)])
+  return outcomes.has('applied') ? 'applied' : outcomes.has('repeated') ? 'repeated' : 'idle'
+}
+
 /** @throws StoreUnavailableError, StoreUnusableError */
 export function sendControl(
   context: ServiceContext,

@@ -49,10 +49,15 @@ export interface TaskPolicyOptions {
   /**
    * What becomes of a slot that comes due while an earlier one still runs, anywhere in the fleet. `'skip'`: it is skipped,
    * and recorded so. `'queue'`: it waits for the end; of several that came due meanwhile the newest runs, with
-   * `catchUp: 'all'` all of them. `'cancel'`: likewise, and the earlier run is asked to stop. Default `'skip'`, with
-   * `catchUp: 'all'` it is `'queue'`, the only one possible.
+   * `catchUp: 'all'` all of them. `'cancel'`: likewise, and the earlier run is asked to stop. `'allow'`: it runs beside it, on
+   * any node, up to `maxOverlap` at a time. Default `'skip'`, with `catchUp: 'all'` it is `'queue'`, the only one possible.
    */
-  readonly overlap?: 'skip' | 'queue' | 'cancel' | undefined
+  readonly overlap?: 'skip' | 'queue' | 'cancel' | 'allow' | undefined
+  /**
+   * With `overlap: 'allow'`, how many runs of the task there may be at a time in the whole fleet; a slot that finds so many is
+   * missed (`overlap`). The same on all nodes. Default 10, 2 to 100.
+   */
+  readonly maxOverlap?: number | undefined
   /**
    * What becomes of slots that came due while no node was there. `'latest'`: the newest of them runs, once, if it is not
    * older than `catchUpWindow`. `'all'`: each that is not older runs, one after the other, the oldest first. `'none'`: none
@@ -105,7 +110,11 @@ export interface TaskDefinition extends SlotPolicies {
   readonly schedule: Schedule
   readonly onCrash: 'skip' | 'retry'
   readonly maxAttempts: number
-  readonly overlap: 'skip' | 'queue' | 'cancel'
+  readonly overlap: 'skip' | 'queue' | 'cancel' | 'allow'
+  /** With `overlap: 'allow'`, how many runs there may be at a time; else 0. */
+  readonly laneCount: number
+  /** It is one of those. */
+  readonly isLane: boolean
   /** null: no limit. */
   readonly timeoutMs: number | null
   /** Another key that each run has to hold. */
@@ -138,6 +147,7 @@ const taskOptionNames = [
   'onCrash',
   'maxAttempts',
   'overlap',
+  'maxOverlap',
   'catchUp',
   'catchUpWindow',
   'catchUpMax',
@@ -178,14 +188,17 @@ export function resolveTask(name: string, given: TaskOptions, defaults: TaskDefa
   )
   const shownName = storedName === name ? {} : { name: name.slice(0, 200) }
   const shownLock = lock === null ? {} : { lock: lock.key.slice(0, 200) }
+  const laneCount = resolveMaxOverlap(options.maxOverlap, policies.overlap)
+  const shownLanes = laneCount === 0 ? {} : { maxOverlap: laneCount }
   const text = JSON.stringify({
     ...shownName,
     ...schedule.timing,
     ...policies,
+    ...shownLanes,
     ...shownLock,
     ttlMs: resolved.ttlMs,
   })
-  return { name, storedName, schedule, ...policies, lock, lease: resolved, text }
+  return { name, storedName, schedule, ...policies, laneCount, isLane: false, lock, lease: resolved, text }
 }
 
 /** Reads the schedule back from {@link TaskDefinition.text}; null if it cannot be read. */
@@ -196,6 +209,18 @@ export function scheduleFromText(text: string): Schedule | null {
     return typeof everyMs === 'number' && isInterval(everyMs) ? intervalSchedule(everyMs) : null
   } catch {
     return null
+  }
+}
+
+/** How many lanes a task has by its {@link TaskDefinition.text}, and whose lane it is itself. */
+export function lanesFromText(text: string): { readonly count: number; readonly laneOf: string | null } {
+  try {
+    const { maxOverlap, laneOf } = JSON.parse(text) as Record<string, unknown>
+    const count =
+      typeof maxOverlap === 'number' && maxOverlap >= 2 && maxOverlap <= 100 ? Math.floor(maxOverlap) : 0
+    return { count, laneOf: typeof laneOf === 'string' ? laneOf : null }
+  } catch {
+    return { count: 0, laneOf: null }
   }
 }
 
@@ -265,7 +290,7 @@ function resolveOverlap(
   catchUp: SlotPolicies['catchUp'],
 ): TaskDefinition['overlap'] {
   const chosen = overlap ?? (catchUp === 'all' ? 'queue' : 'skip')
-  oneOf('overlap', chosen, ['skip', 'queue', 'cancel'])
+  oneOf('overlap', chosen, ['skip', 'queue', 'cancel', 'allow'])
   if (catchUp === 'all' && chosen !== 'queue') {
     throw new InvalidOptionError(
       'overlap',
@@ -273,6 +298,18 @@ function resolveOverlap(
     )
   }
   return chosen
+}
+
+function resolveMaxOverlap(maxOverlap: number | undefined, overlap: TaskDefinition['overlap']): number {
+  if (overlap !== 'allow') {
+    if (maxOverlap === undefined) return 0
+    throw new InvalidOptionError('maxOverlap', "maxOverlap goes with overlap: 'allow'.")
+  }
+  if (maxOverlap === undefined) return 10
+  if (!Number.isInteger(maxOverlap) || maxOverlap < 2 || maxOverlap > 100) {
+    throw new InvalidOptionError('maxOverlap', 'maxOverlap must be an integer between 2 and 100.')
+  }
+  return maxOverlap
 }
 
 function resolveCatchUpMax(catchUpMax: number | undefined, catchUp: SlotPolicies['catchUp']): number {

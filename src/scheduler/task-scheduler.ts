@@ -10,7 +10,6 @@ import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
 import { type BackfillOptions, orderRange, orderRun } from './manual-runs.ts'
 import { Node } from './node.ts'
-import type { Schedule } from './schedule.ts'
 import {
   type HistoryOptions,
   resolveDrain,
@@ -32,10 +31,12 @@ import {
   type CancelOutcome,
   type ControlOptions,
   type ControlOutcome,
+  cancelLanes,
   requestControl,
 } from './task-control.ts'
+import { lanesOf, readLog } from './task-log.ts'
 import type { TaskHandler } from './task-run.ts'
-import { type TaskStatus, type TaskSummary, toStatus, toSummary } from './task-status.ts'
+import { type TaskStatus, type TaskSummary, toStatus, toSummaries } from './task-status.ts'
 
 /**
  * Fires tasks by cron or interval, each slot once for the whole fleet: make one in every process, with the same tasks,
@@ -161,12 +162,12 @@ export class TaskScheduler {
   async history(name: string, options: HistoryOptions = {}): Promise<RunHistoryEntry[]> {
     const limit = resolveHistoryLimit(options)
     const task = toStoredKey('name', name)
-    const { tasks } = this.#context.session
-    const what = `read the history of ${JSON.stringify(name.slice(0, 100))}`
-    const rows = await askStore(this.#context, what, (call) =>
-      tasks.log({ task, from: null, to: null, limit }, call),
-    )
-    return await toHistory(name, rows, await this.#scheduleOf(name, task), limit)
+    const record = await this.#recordOf(name, task)
+    const log = await readLog(this.#context, name, { task, record, limit })
+    const own = this.#tasks.get(name)?.[0].schedule ?? null
+    // As the fleet has it: this process may still, or again, have another one.
+    const schedule = record === null ? own : scheduleFromText(record.definition)
+    return await toHistory(name, log, schedule, limit)
   }
 
   /** All tasks of this namespace, by name, whoever has them. @throws StoreUnavailableError, StoreUnusableError */
@@ -174,7 +175,7 @@ export class TaskScheduler {
     const records = await askStore(this.#context, 'list the tasks', (call) =>
       this.#context.session.tasks.inspect(null, call),
     )
-    return records.filter((record) => record !== null).map(toSummary)
+    return toSummaries(records.filter((record) => record !== null))
   }
 
   /**
@@ -186,7 +187,15 @@ export class TaskScheduler {
    */
   async status(name: string): Promise<TaskStatus | null> {
     const record = await this.#recordOf(name, toStoredKey('name', name))
-    return record === null ? null : toStatus(record, await this.history(name, { limit: 1_000 }))
+    if (record === null) return null
+    const lanes = lanesOf(record)
+    const running = lanes.length === 0 ? [] : await this.#inspect(name, lanes)
+    const entries = await this.history(name, { limit: 1_000 })
+    return toStatus(
+      record,
+      running.filter((lane) => lane !== null),
+      entries,
+    )
   }
 
   /**
@@ -209,7 +218,9 @@ export class TaskScheduler {
    * repeated, and the next slot comes as usual. As {@link pause}.
    */
   async cancel(name: string, options: CancelOptions = {}): Promise<CancelOutcome> {
-    return requestControl(this.#context, 'cancel', name, options)
+    const outcome = await requestControl(this.#context, 'cancel', name, options)
+    const record = await this.#recordOf(name, toStoredKey('name', name))
+    return cancelLanes(this.#context, outcome, lanesOf(record), options)
   }
 
   /**
@@ -241,21 +252,15 @@ export class TaskScheduler {
     await this.stop()
   }
 
-  /** As the fleet has it: this process may still, or again, have another one. */
-  async #scheduleOf(name: string, storedName: string): Promise<Schedule | null> {
-    const record = await this.#recordOf(name, storedName)
-    return record === null
-      ? (this.#tasks.get(name)?.[0].schedule ?? null)
-      : scheduleFromText(record.definition)
+  async #recordOf(name: string, storedName: string): Promise<TaskRecord | null> {
+    const [record = null] = await this.#inspect(name, [storedName])
+    return record
   }
 
-  async #recordOf(name: string, storedName: string): Promise<TaskRecord | null> {
-    const [record = null] = await askStore(
-      this.#context,
-      `look up ${JSON.stringify(name.slice(0, 100))}`,
-      (call) => this.#context.session.tasks.inspect([storedName], call),
+  #inspect(name: string, storedNames: readonly string[]): Promise<readonly (TaskRecord | null)[]> {
+    return askStore(this.#context, `look up ${JSON.stringify(name.slice(0, 100))}`, (call) =>
+      this.#context.session.tasks.inspect(storedNames, call),
     )
-    return record
   }
 
   /** The service below closes. */

@@ -2,7 +2,7 @@ import { type Holder, parseHolder } from '../core/holder.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import type { RunHistoryEntry } from './history.ts'
 import { slotsBetween, type Timing } from './schedule.ts'
-import { scheduleFromText } from './task-options.ts'
+import { lanesFromText, scheduleFromText } from './task-options.ts'
 
 /** A task as its fleet has it. */
 export interface TaskSummary {
@@ -15,7 +15,7 @@ export interface TaskSummary {
   readonly decided: Date
   /** The next slots, at most three. */
   readonly next: readonly Date[]
-  /** The run under way; null if nothing runs. */
+  /** The run under way, of several (`overlap: 'allow'`) the one that has run longest; null if nothing runs. */
   readonly running: RunningTask | null
   /** How often its schedule was edited, counted from 1. */
   readonly generation: number
@@ -48,9 +48,21 @@ export interface TaskStatus extends TaskSummary {
   readonly countedSince: Date | null
 }
 
-export function toSummary(record: TaskRecord): TaskSummary {
-  const { task, mark, generation, registeredAt, attendedUntil, pausedBy, running, stop, now, definition } =
-    record
+/** All records of a namespace; those of lanes count for the task whose lanes they are. */
+export function toSummaries(records: readonly TaskRecord[]): TaskSummary[] {
+  const lanes = new Map<string, TaskRecord[]>()
+  for (const record of records) {
+    const { laneOf } = lanesFromText(record.definition)
+    if (laneOf !== null) lanes.set(laneOf, [...(lanes.get(laneOf) ?? []), record])
+  }
+  return records
+    .filter(({ definition }) => lanesFromText(definition).laneOf === null)
+    .map((record) => toSummary(record, lanes.get(record.task) ?? []))
+}
+
+function toSummary(main: TaskRecord, lanes: readonly TaskRecord[]): TaskSummary {
+  const { task, mark, generation, registeredAt, attendedUntil, pausedBy, now, definition } = main
+  const { running, stop } = longestRunning(main, lanes)
   const schedule = scheduleFromText(definition)
   return {
     task: nameFrom(definition) ?? task,
@@ -76,18 +88,29 @@ export function toSummary(record: TaskRecord): TaskSummary {
 }
 
 /** @param entries the latest first */
-export function toStatus(record: TaskRecord, entries: readonly RunHistoryEntry[]): TaskStatus {
+export function toStatus(
+  record: TaskRecord,
+  lanes: readonly TaskRecord[],
+  entries: readonly RunHistoryEntry[],
+): TaskStatus {
   const counts = { succeeded: 0, failed: 0, abandoned: 0, lost: 0, skipped: 0, missed: 0 }
   const counted = entries.filter(({ state }) => state in counts)
   for (const { state } of counted) counts[state as keyof typeof counts]++
   const failures = ['failed', 'abandoned', 'lost']
   return {
-    ...toSummary(record),
+    ...toSummary(record, lanes),
     lastSuccess: entries.find(({ state }) => state === 'succeeded') ?? null,
     lastFailure: entries.find(({ state }) => failures.includes(state)) ?? null,
     counts,
     countedSince: counted.at(-1)?.slot ?? null,
   }
+}
+
+/** Whose run counts as that of the task: by its fence, which tells when it was granted. */
+function longestRunning(main: TaskRecord, lanes: readonly TaskRecord[]): TaskRecord {
+  const running = lanes.filter((lane) => lane.running !== null)
+  const [first] = running.toSorted((a, b) => (a.running?.fence ?? 0) - (b.running?.fence ?? 0))
+  return first ?? main
 }
 
 /** The name as the user wrote it, where the store has another form of it. */

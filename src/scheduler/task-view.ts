@@ -5,6 +5,8 @@ export interface SeenRun {
   readonly slot: number
   readonly attempt: number
   readonly fence: number
+  /** The text about who runs it. */
+  readonly holder: string
   /** When its lease lapses unless it is renewed, on our monotonic clock. */
   readonly lapsesAt: number
   /** The store has said that it has lapsed. */
@@ -60,6 +62,7 @@ export class TaskView {
             slot: running.slot,
             attempt: running.attempt,
             fence: running.fence,
+            holder: running.holder,
             lapsesAt: receivedAt + Math.max(running.remainingMs, 0),
             hasLapsed: running.remainingMs <= 0,
             isCancelled: stop !== null || (known?.fence === running.fence && known.isCancelled),

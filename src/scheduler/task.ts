@@ -4,10 +4,11 @@ import type { TaskRecord } from '../driver/task-driver.ts'
 import type { AgendaItem } from './agenda.ts'
 import type { Attendee } from './attendance.ts'
 import { type Claim, Claimer, type Claimed } from './claimer.ts'
-import { Completion } from './completion.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
+import { laneFrom, type Lanes, type LaneTask, type Offered } from './lanes.ts'
 import type { LapseWatched } from './lapse-watch.ts'
+import { leaveOut } from './leave-out.ts'
 import { nextOrderedSlot } from './orders.ts'
 import { gapReason, lateReason, manualReason, overtakenReason, planSlot } from './policies.ts'
 import { Registration } from './registration.ts'
@@ -18,6 +19,7 @@ import { Run, type StopOrder } from './run.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type SeenRun, TaskView } from './task-view.ts'
+import { tellDecision } from './tell-decision.ts'
 import { unsafeFence } from './unsafe-fence.ts'
 
 /** A retry goes first: the slot that was due when it was taken over waits for its end, until the next one is due. */
@@ -30,10 +32,12 @@ interface Deferral {
  * One task on this node: claims what is due, and what has lapsed, until the mark has caught up with the store's time;
  * then it sleeps until the agenda, the lapse watch, an answer or the end of a run wakes it.
  */
-export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
+export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneTask {
   readonly definition: TaskDefinition
   readonly #desk: Desk
   readonly #handler: TaskHandler
+  /** Where its slots run, if runs may overlap. */
+  readonly #lanes: Lanes | null
   readonly #claimer: Claimer
   readonly #registration: Registration
   readonly #runs = new Map<Run, Promise<void>>()
@@ -46,11 +50,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   /** The slot that waits for the end of an earlier run (`overlap: 'queue'`), and the mark that it follows. */
   #queued: { readonly slot: number; readonly after: number } | null = null
   #working: Promise<void> | null = null
+  /** As a lane: the slot that was handed to it. */
+  #offer: { readonly slot: number; readonly settle: (offered: Offered) => void } | null = null
 
-  constructor(desk: Desk, definition: TaskDefinition, handler: TaskHandler) {
+  constructor(desk: Desk, definition: TaskDefinition, handler: TaskHandler, lanes: Lanes | null = null) {
     this.#desk = desk
     this.definition = definition
     this.#handler = handler
+    this.#lanes = lanes
     this.#claimer = new Claimer(desk, definition)
     this.#registration = new Registration(desk, definition)
   }
@@ -69,12 +76,18 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
 
   /** No handler of it runs. */
   get isAtRest(): boolean {
-    return this.#runs.size === 0
+    return this.#runs.size === 0 && this.#laneTasks.every((lane) => lane.isAtRest)
   }
 
   /** Tells the store that a node with this schedule is there, and learns from the answer. */
   async register(): Promise<DriverFault | null> {
-    const answer = await this.#registration.tell(null)
+    const faults = await Promise.all([this.#register(), ...this.#laneTasks.map((lane) => lane.register())])
+    return faults.find((fault) => fault !== null) ?? null
+  }
+
+  async #register(): Promise<DriverFault | null> {
+    // A lane has no slots of its own: whatever is handed to it is still to be had.
+    const answer = await this.#registration.tell(this.definition.isLane ? 0 : null)
     if (answer instanceof DriverFault) return answer
     this.#view.overhear(answer, this.#desk.context.options.clock.monotonic())
     this.#setSuperseded(answer.outcome === 'superseded')
@@ -86,6 +99,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
   begin(): void {
     if (this.#state !== 'waiting') return
     this.#state = 'claiming'
+    for (const lane of this.#laneTasks) lane.begin()
     this.wake()
   }
 
@@ -122,29 +136,51 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     this.#claimer.stop()
     await this.#working
     await Promise.all(this.#runs.values())
+    // What is handed over until then still begins.
+    await Promise.all(this.#laneTasks.map((lane) => lane.drain()))
+  }
+
+  /** As a lane: claims a slot that was handed to it. */
+  offer(slot: number, signal: AbortSignal): Promise<Offered> {
+    return new Promise((resolve) => {
+      const giveUp = (): void => settle('given-up')
+      const settle = (offered: Offered): void => {
+        signal.removeEventListener('abort', giveUp)
+        this.#offer = null
+        resolve(offered)
+      }
+      signal.addEventListener('abort', giveUp)
+      this.#offer = { slot, settle }
+      if (signal.aborted) giveUp()
+      else this.wake()
+    })
   }
 
   /** The drain limit is reached: what runs is asked to stop, and a grant that comes in now is not begun. */
   cutShort(order: StopOrder): void {
     this.#state = 'drained'
     for (const run of this.#runs.keys()) run.stop(order)
+    for (const lane of this.#laneTasks) lane.cutShort(order)
   }
 
   /** Nothing is renewed or recorded any more. */
   giveUp(): void {
     for (const run of this.#runs.keys()) run.giveUp()
+    for (const lane of this.#laneTasks) lane.giveUp()
   }
 
   /** Nothing of it is left, except handlers that do not end. */
   close(): void {
     for (const run of this.#runs.keys()) run.close()
+    for (const lane of this.#laneTasks) lane.close()
   }
 
   async #work(first: Claim): Promise<void> {
     let claim: Claim | null = first
     while (claim !== null && this.#state === 'claiming') {
       try {
-        await this.#claim(claim)
+        const ready = await this.#withLane(claim)
+        if (ready !== null) await this.#claim(ready)
       } catch (error) {
         // Nothing is known to get here; a task that stood still without a word would be the worst of all ends.
         reportError(this.#desk.context, error, this.definition.name)
@@ -164,6 +200,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     if (mark === null || this.#isSuperseded || !storeTime.isKnown) return null
     const slotClaim = this.#nextSlotClaim(mark, storeTime.now())
     if (slotClaim !== null) return slotClaim
+    if (this.#offer !== null) {
+      return { slot: this.#offer.slot, after: mark, decide: 'run', gap: '', reason: '' }
+    }
     agenda.watch(this)
     if (running !== null && !this.#isOwn(running)) {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
@@ -236,6 +275,38 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     void requestStop(this.#desk, this.definition, { fence: running.fence, slot, reason })
   }
 
+  /** A slot of a task with lanes is claimed for one where nothing runs. Null: look again at what there is to claim. */
+  async #withLane(claim: Claim): Promise<Claim | null> {
+    if (this.#lanes === null || claim.orders !== undefined || claim.decide === 'miss') return claim
+    const { running } = this.#view
+    if (claim.slot === claim.after)
+      return { ...claim, lane: running === null ? null : laneFrom(running.holder) }
+    const seen = await this.#lanes.look()
+    if (seen === null) {
+      await this.#claimer.rest()
+      return null
+    }
+    const { main, free } = seen
+    if (main !== null && main.mark !== claim.after) {
+      this.#view.learn(main, this.#desk.context.options.clock.monotonic())
+      return null
+    }
+    // It may be our own claim, whose answer was lost.
+    if (main !== null && main.running !== null) return { ...claim, lane: laneFrom(main.running.holder) }
+    if (free === null) return { ...claim, decide: 'miss', reason: overtakenReason }
+    return { ...claim, lane: { index: free, slot: claim.slot } }
+  }
+
+  /** As a lane: what the answer means for whoever handed the slot over. */
+  #settleOffer({ slot }: Claim, answer: Claimed['answer']): void {
+    if (this.#offer === null || this.#offer.slot !== slot) return
+    const { settle } = this.#offer
+    const { outcome, mark } = answer
+    if (outcome === 'early' || outcome === 'behind' || outcome === 'takeover') return
+    if (outcome === 'held') settle('busy')
+    else settle(mark === slot ? 'begun' : 'passed')
+  }
+
   async #claim(claim: Claim): Promise<void> {
     const { clock } = this.#desk.context.options
     const before = this.#view.running
@@ -245,7 +316,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     this.#desk.storeTime.note(sentAt, answer.now)
     this.#view.learn(answer, clock.monotonic())
     this.#setSuperseded(answer.outcome === 'superseded')
-    this.#tell(claim, claimed)
+    if (!this.definition.isLane) {
+      tellDecision(this.#desk.context.options.namespace, this.definition.name, claim, claimed)
+    }
+    this.#settleOffer(claim, answer)
     const isCleared = before?.hasLapsed === true && before.fence !== this.#view.running?.fence
     if (isCleared && answer.outcome !== 'takeover') void reportLoss(this.#desk, this.definition, before)
     if (answer.outcome === 'granted' || answer.outcome === 'takeover') {
@@ -253,7 +327,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     } else if (claim.orders !== undefined) {
       if (answer.orders === claim.orders.before && answer.outcome !== 'held') await this.#claimer.rest()
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
-      this.#queue(claim, answer.running)
+      if (this.#lanes !== null) await this.#claimer.rest()
+      else if (!this.definition.isLane) this.#queue(claim, answer.running)
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
@@ -270,33 +345,39 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     const { storedName, name } = this.definition
     if (!this.#desk.fences.accept(storedName, fence)) {
       reportError(this.#desk.context, unsafeFence(name, fence), name)
-      this.#leaveOut(answer, 'fence')
+      leaveOut(this.#desk, this.definition, answer, 'fence')
       return
     }
     if (this.#state === 'drained') {
       // With retries it is left to lapse, for a live node.
-      if (!this.#isRetryDue(answer)) this.#leaveOut(answer, 'stopped')
+      if (!this.#isRetryDue(answer)) leaveOut(this.#desk, this.definition, answer, 'stopped')
       return
     }
     const isManual = claim.orders !== undefined && answer.outcome === 'granted'
-    const grant = { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot, isManual }
+    const lanes = isManual ? null : this.#lanes
+    const isHandOver = lanes !== null
+    const handler: TaskHandler =
+      lanes === null ? this.#handler : (view) => lanes.handOver(claim.lane ?? null, slot, view.signal)
+    const grant = {
+      slot,
+      attempt,
+      fence,
+      token,
+      sentAt,
+      remainingMs,
+      latenessMs: now - slot,
+      isManual,
+      isHandOver,
+    }
     const run = new Run(this.#desk, this.definition, grant, () => this.wake())
-    this.#runs.set(run, this.#runToEnd(run))
+    this.#runs.set(run, this.#runToEnd(run, handler))
     // It was due before the retry, which was none of its fault: it waits instead of being skipped.
     const isDue = claim.orders === undefined && claim.slot > claim.after
     if (answer.outcome === 'takeover' && isDue) this.#deferral = { run, slot: claim.slot }
   }
 
-  /** It was granted, and is not begun after all. */
-  #leaveOut({ slot, attempt, fence }: Granted['answer'], reason: string): void {
-    const task = this.definition.storedName
-    const completion = new Completion(this.#desk, this.definition)
-    completion.giveUp()
-    void completion.record({ task, slot, attempt, fence, outcome: 'skipped', reason, error: null })
-  }
-
-  async #runToEnd(run: Run): Promise<void> {
-    const isRecorded = await run.start(this.#handler)
+  async #runToEnd(run: Run, handler: TaskHandler): Promise<void> {
+    const isRecorded = await run.start(handler)
     if (isRecorded) this.#view.forgetRun(run.grant.fence)
     this.#runs.delete(run)
     this.#endDeferral(run)
@@ -309,6 +390,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
     const { slot } = this.#deferral
     const newest = this.definition.schedule.latest(Math.floor(this.#desk.storeTime.now()))
     if (newest <= slot) this.#deferral = null
+  }
+
+  get #laneTasks(): readonly LaneTask[] {
+    return this.#lanes?.tasks ?? []
   }
 
   /** This node holds it: there is nothing to look after. */
@@ -329,22 +414,6 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining {
       }))
     }
     this.#isSuperseded = isSuperseded
-  }
-
-  #tell(claim: Claim, { answer }: Claimed): void {
-    const { outcome } = answer
-    if (outcome === 'early' || outcome === 'behind' || outcome === 'superseded' || outcome === 'held') return
-    if (claim.orders !== undefined && answer.outcome !== 'granted' && answer.outcome !== 'takeover') return
-    const isLapseClaim = claim.slot === claim.after
-    if (isLapseClaim && outcome === 'decided') return
-    const isMissed = outcome === 'skipped' && claim.decide === 'miss' && answer.reason === claim.reason
-    publish('leasehold:slot', () => ({
-      namespace: this.#desk.context.options.namespace,
-      task: this.definition.name,
-      slot: 'slot' in answer ? answer.slot : claim.slot,
-      outcome: isMissed ? 'missed' : outcome,
-      ...('reason' in answer ? { reason: answer.reason } : {}),
-    }))
   }
 }
 

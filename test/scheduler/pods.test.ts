@@ -115,6 +115,36 @@ describe.each(Object.entries(addresses))('processes on %s', async (name, address
     },
   )
 
+  it.skipIf(!canRun)("overlap on different processes with overlap: 'allow', each slot once", async () => {
+    const store = await address()
+    const namespace = freshNamespace()
+    const tasks = {
+      slow: { options: { every: '500ms', overlap: 'allow', maxOverlap: 4 }, workMs: 1_200 },
+    } as const
+    const settings = { address: store, namespace, tasks }
+    const pods = await Promise.all([
+      TaskPod.start(settings),
+      TaskPod.start(settings),
+      TaskPod.start(settings),
+    ])
+    await vi.waitUntil(() => pods.flatMap((pod) => pod.slots('done', 'slow')).length >= 6, {
+      timeout: 30_000,
+    })
+    const operator = await operatorOf(store, namespace)
+    for (const pod of pods) pod.kill('SIGTERM')
+    await Promise.all(pods.map((pod) => pod.ended))
+    const begun = pods.flatMap((pod) => pod.slots('begun', 'slow'))
+    expect(new Set(begun).size).toBe(begun.length)
+    const entries = (await operator.history('slow')).filter(({ attempt }) => attempt > 0).toReversed()
+    expect(new Set(entries.map(({ slot }) => slot.getTime()))).toEqual(new Set(begun))
+    expect(new Set(entries.map(({ state }) => state))).toEqual(new Set(['succeeded']))
+    const ends = entries.map(({ endedAt }) => endedAt?.getTime() ?? 0)
+    const hasOverlapped = entries.some(
+      ({ startedAt }, index) => index > 0 && startedAt.getTime() < (ends[index - 1] ?? 0),
+    )
+    expect(hasOverlapped).toBe(true)
+  })
+
   it.skipIf(!canRun)(
     'end by themselves after SIGTERM, when what runs has ended under a live lease',
     async () => {

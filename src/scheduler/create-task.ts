@@ -1,0 +1,17 @@
+import type { Desk } from './desk.ts'
+import { laneDefinition, Lanes, mainDefinition } from './lanes.ts'
+import { Task } from './task.ts'
+import type { TaskDefinition } from './task-options.ts'
+import type { TaskHandler } from './task-run.ts'
+
+/** A task of a node, with its lanes if its runs may overlap. */
+export function createTask(desk: Desk, definition: TaskDefinition, handler: TaskHandler): Task {
+  const { laneCount } = definition
+  if (laneCount === 0) return new Task(desk, definition, handler)
+  const tasks = Array.from(
+    { length: laneCount },
+    (_, index) => new Task(desk, laneDefinition(definition, index), handler),
+  )
+  const main = mainDefinition(definition)
+  return new Task(desk, main, handler, new Lanes(desk, main, tasks))
+}

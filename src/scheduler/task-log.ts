@@ -1,0 +1,31 @@
+import { quoted } from '../core/errors.ts'
+import type { ServiceContext } from '../core/service-context.ts'
+import { askStore } from '../core/store-call.ts'
+import type { RunRecord, TaskRecord } from '../driver/task-driver.ts'
+import { laneName } from './lanes.ts'
+import { lanesFromText } from './task-options.ts'
+
+/** The latest rows of a task's log, and of those of its lanes. @throws StoreUnavailableError, StoreUnusableError */
+export async function readLog(
+  context: ServiceContext,
+  name: string,
+  {
+    task,
+    record,
+    limit,
+  }: { readonly task: string; readonly record: TaskRecord | null; readonly limit: number },
+): Promise<{ readonly rows: readonly RunRecord[]; readonly laneRows: readonly RunRecord[] }> {
+  const read = (of: string): Promise<readonly RunRecord[]> =>
+    askStore(context, `read the history of ${quoted(name)}`, (call) =>
+      context.session.tasks.log({ task: of, from: null, to: null, limit }, call),
+    )
+  const [rows = [], ...lanes] = await Promise.all([task, ...lanesOf(record)].map(read))
+  return { rows, laneRows: lanes.flat().filter(({ state }) => state !== 'registered') }
+}
+
+/** The stored names of a task's lanes, as its record has them. */
+export function lanesOf(record: TaskRecord | null): string[] {
+  if (record === null) return []
+  const { count } = lanesFromText(record.definition)
+  return Array.from({ length: count }, (_, index) => laneName(record.task, index))
+}
