@@ -1,5 +1,5 @@
-// Why docs/drivers/postgres.md asks for a query_timeout in a pool that is lent: connections that a failed switch or a load
-// balancer has forgotten never answer, and are never reset.
+// Why docs/drivers/postgres.md asks for timeouts in a pool that is lent: connections that a failed switch or a load balancer
+// has forgotten never answer, and are never reset.
 import { LockService } from 'leasehold'
 import { postgresDriver } from 'leasehold/postgres'
 import pg from 'pg'
@@ -10,8 +10,8 @@ import { freshNamespace, freshPostgresUrl, isAvailable } from '../../support/sto
 describe.skipIf(!(await isAvailable('postgres')))(
   'a pool of two whose connections have all gone deaf',
   () => {
-    it('is of use again soon if it has a query_timeout', async () => {
-      const { acquires } = await deafPool({ query_timeout: 500 })
+    it('is of use again soon if it has a query_timeout and a connectionTimeoutMillis', async () => {
+      const { acquires } = await deafPool({ query_timeout: 1_500, connectionTimeoutMillis: 1_500 })
       await expect.poll(acquires, { timeout: 20_000 }).toBe(true)
     })
 
@@ -30,7 +30,8 @@ async function deafPool(options: pg.PoolConfig): Promise<{ pool: pg.Pool; acquir
   const locks = new LockService({
     driver: postgresDriver(pool, { listen: false }),
     namespace: freshNamespace(),
-    requestTimeout: 300,
+    // Longer than a busy machine takes for a connection and a query.
+    requestTimeout: 1_000,
   })
   onTestFinished(async () => {
     await locks.close()

@@ -61,7 +61,7 @@ export const plansDoNotScan: Check<Trial> = {
 export const aTakenPoolSendsNothing: Check<Trial> = {
   sentence: 'a call for which the pool has no connection was certainly not sent',
   async run({ postgresDriver, database }) {
-    const pool = database.pool({ max: 1, connectionTimeoutMillis: 30 })
+    const pool = database.pool({ max: 1, connectionTimeoutMillis: 500 })
     const taken = await pool.connect()
     const kind = await postgresDriver(pool, { listen: false })
       .open('ns')

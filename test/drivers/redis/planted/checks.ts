@@ -100,8 +100,9 @@ export const theLogIsExact: Check<Trial> = check(
         async () => (await tasks.claim([claim], call))[0],
         (answer) => answer?.outcome === 'granted',
       )
-      const [row] = await tasks.log({ task, from: mark + 1, to: null, limit: 1 }, call)
-      expect(row?.fence).toBe((granted as { fence: number }).fence)
+      const { fence } = granted as { fence: number }
+      const log = tasks.log({ task, from: mark + 1, to: null, limit: 1 }, call)
+      await expect(log).resolves.toMatchObject([{ fence }])
     }
   },
 )
