@@ -50,7 +50,7 @@ async function startTwo(environments: readonly [Record<string, string>, Record<s
 
 const [hasRedis, hasPostgres] = [await isAvailable('redis'), await isAvailable('postgres')]
 
-describe('the same program, by its environment alone,', () => {
+describe('the same program, by its environment alone (B7),', () => {
   it('guards one process without anything set', async () => {
     const { held, ranTwice, exits } = await startTwo([{}, {}])
     expect([held, exits]).toEqual([2, [0, 0]])
