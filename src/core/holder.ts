@@ -23,15 +23,16 @@ export function holderDescriber(): (details: { label?: string | null; key?: stri
     })
 }
 
-/** At most 1,000 bytes, as the driver contract asks: the longest texts are cut until it fits. */
+/** At most 1,000 bytes, as the driver contract asks: the longest text is cut until it fits. */
 function fitting(holder: Holder): string {
   const text = JSON.stringify(holder)
   if (Buffer.byteLength(text) <= 1_000) return text
-  return fitting({
-    ...holder,
-    ...(holder.label === undefined ? {} : { label: holder.label.slice(0, holder.label.length / 2) }),
-    ...(holder.key === undefined ? {} : { key: holder.key.slice(0, holder.key.length / 2) }),
-  })
+  const { label = '', key = '' } = holder
+  return fitting(
+    label.length > key.length
+      ? { ...holder, label: label.slice(0, label.length / 2) }
+      : { ...holder, key: key.slice(0, key.length / 2) },
+  )
 }
 
 /** Reads what {@link holderDescriber} wrote; foreign or damaged texts give empty fields, never an exception. */

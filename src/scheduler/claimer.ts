@@ -7,7 +7,7 @@ import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
-import { type Lane, laneLabel } from './lanes.ts'
+import { laneLabel, type Place } from './lanes.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
@@ -21,8 +21,10 @@ export interface Claim {
   readonly reason: string
   /** For a manual run. */
   readonly orders?: OrdersChange
-  /** Where the slot is to run, if the task has lanes. */
-  readonly lane?: Lane | null
+  /** Where what is granted is to run, if the task has lanes. */
+  readonly place?: Place
+  /** When the run that lapsed is retried, if not by the task's own rules. */
+  readonly rules?: Pick<TaskDefinition, 'onCrash' | 'maxAttempts'>
 }
 
 /** An answer that decides something. */
@@ -60,6 +62,11 @@ export class Claimer {
     this.#stopped = new Promise((resolve) => {
       this.#endPauses = resolve
     })
+  }
+
+  /** Whether an earlier claim may have been granted without our knowing it. */
+  get isOwed(): boolean {
+    return this.#token !== null
   }
 
   /** Why the last {@link ask} came to nothing, if it did. */
@@ -148,8 +155,10 @@ export class Claimer {
     return Promise.race([pause, this.#stopped])
   }
 
-  #request({ slot, after, gap, decide, reason, orders, lane = null }: Claim, token: string): ClaimRequest {
-    const { storedName, schedule, text, lease, overlap, onCrash, maxAttempts } = this.#task
+  #request(claim: Claim, token: string): ClaimRequest {
+    const { slot, after, gap, decide, reason, orders, place, rules = this.#task } = claim
+    const { storedName, schedule, text, lease, overlap } = this.#task
+    const label = place === undefined ? null : laneLabel(place)
     return {
       task: storedName,
       slot,
@@ -160,10 +169,10 @@ export class Claimer {
       attendMs,
       token,
       ttlMs: lease.ttlMs,
-      holder: lane === null ? this.#holder : this.#describeHolder(laneLabel(lane)),
+      holder: label === null ? this.#holder : this.#describeHolder(label),
       overlap: overlap === 'skip' ? 'skip' : 'queue',
-      onCrash,
-      maxAttempts,
+      onCrash: rules.onCrash,
+      maxAttempts: rules.maxAttempts,
       decide,
       reason,
       orders: orders ?? null,

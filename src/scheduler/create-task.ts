@@ -12,6 +12,5 @@ export function createTask(desk: Desk, definition: TaskDefinition, handler: Task
     { length: laneCount },
     (_, index) => new Task(desk, laneDefinition(definition, index), handler),
   )
-  const main = mainDefinition(definition)
-  return new Task(desk, main, handler, new Lanes(desk, main, tasks))
+  return new Task(desk, mainDefinition(definition), handler, new Lanes(desk, definition, tasks))
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseHolder } from '../core/holder.ts'
 import { askStore } from '../core/store-call.ts'
-import type { TaskRecord } from '../driver/task-driver.ts'
+import type { RunningSlot, TaskRecord } from '../driver/task-driver.ts'
 import type { Attendee } from './attendance.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
@@ -10,9 +10,9 @@ import { LeftOut } from './left-out.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
-/** Where one slot of a task with `overlap: 'allow'` runs. */
-export interface Lane {
-  readonly index: number
+/** Where a run of a task with `overlap: 'allow'` takes place: its slot in a lane, or a manual run in the task's own record. */
+export interface Place {
+  readonly lane: number | null
   readonly slot: number
 }
 
@@ -35,7 +35,7 @@ export interface LaneTask extends Attendee, Draining {
 /** What the store has of a task and its lanes, at one moment. */
 export interface LanesSeen {
   readonly main: TaskRecord | null
-  /** A lane where nothing runs; null if there is none. */
+  /** A lane where nothing runs, of those that the store knows; null if there is none. */
   readonly free: number | null
 }
 
@@ -49,41 +49,82 @@ export interface LanesSeen {
  */
 export class Lanes {
   readonly tasks: readonly LaneTask[]
+  /** The task as its user defined it: what manual runs go by. */
+  readonly definition: TaskDefinition
   readonly #desk: Desk
-  readonly #main: TaskDefinition
 
-  constructor(desk: Desk, main: TaskDefinition, tasks: readonly LaneTask[]) {
+  constructor(desk: Desk, definition: TaskDefinition, tasks: readonly LaneTask[]) {
     this.#desk = desk
-    this.#main = main
+    this.definition = definition
     this.tasks = tasks
   }
 
-  /** Looks at all records in one call, so that they are of one moment. Null if the store did not answer. */
+  /** Looks at all records: in one call, unless the store takes fewer at a time. Null if there was no answer to go by. */
   async look(): Promise<LanesSeen | null> {
     const { context } = this.#desk
-    const names = [this.#main.storedName, ...this.tasks.map(({ storedName }) => storedName)]
+    const { storedName, name } = this.definition
     try {
-      const [main = null, ...lanes] = await askStore(context, 'look at running tasks', (call) =>
-        context.session.tasks.inspect(names, call),
-      )
-      for (const [index, task] of this.tasks.entries()) task.inspected(lanes[index] ?? null)
-      const free = lanes.findIndex((record) => record === null || record.running === null)
-      return { main, free: free === -1 ? null : free }
+      const records = await this.#inspect([...this.tasks.map((task) => task.storedName), storedName])
+      const main = records.pop() ?? null
+      for (const [index, task] of this.tasks.entries()) task.inspected(records[index] ?? null)
+      const free = records.findIndex((record) => record !== null && record.running === null)
+      if (free !== -1) return { main, free }
+      // A claim in a lane that the store does not know, or has forgotten, would find its slot decided.
+      const unknown = this.tasks.filter((_, index) => records[index] === null)
+      if (unknown.length === 0 || main === null) return { main, free: null }
+      await Promise.all(unknown.map((task) => task.register()))
+      return null
     } catch (error) {
-      reportError(context, error, this.#main.name)
+      reportError(context, error, name)
       return null
     }
   }
 
+  /** What a claim that came late took over was not what it had been made for: the first attempt tells the lane. */
+  async #laneOf(slot: number, signal: AbortSignal): Promise<number | null> {
+    const { context, outage } = this.#desk
+    const { storedName: task, name } = this.definition
+    while (!signal.aborted) {
+      try {
+        const rows = await askStore(context, 'look up the lane of a slot', (call) =>
+          context.session.tasks.log({ task, from: slot, to: slot + 1, limit: 1_000 }, call),
+        )
+        const places = rows.map(({ holder }) => placeOf({ slot, holder: holder ?? '' }))
+        return places.find((place) => place.lane !== null && place.slot === slot)?.lane ?? null
+      } catch (error) {
+        reportError(context, error, name)
+        await outage.wait()
+      }
+    }
+    throw signal.reason as Error
+  }
+
+  /** The task's own record must be the last: what it says then held while the lanes were looked at. */
+  async #inspect(names: readonly string[]): Promise<(TaskRecord | null)[]> {
+    const { context } = this.#desk
+    const { maxBatch } = context.options.driver.abilities
+    const records: (TaskRecord | null)[] = []
+    for (let first = 0; first < names.length; first += maxBatch) {
+      const part = names.slice(first, first + maxBatch)
+      const answer = await askStore(context, 'look at running tasks', (call) =>
+        context.session.tasks.inspect(part, call),
+      )
+      records.push(...part.map((_, index) => answer[index] ?? null))
+    }
+    return records
+  }
+
   /** Hands a slot over to its lane; the run of the task ends with what comes of it. @throws the signal's reason */
-  async handOver(lane: Lane | null, slot: number, signal: AbortSignal): Promise<LeftOut> {
-    const task = lane === null || lane.slot !== slot ? undefined : this.tasks[lane.index]
+  async handOver(place: Place, signal: AbortSignal): Promise<LeftOut> {
+    const { slot } = place
+    const lane = place.lane ?? (await this.#laneOf(slot, signal))
+    const task = lane === null ? undefined : this.tasks[lane]
     if (task === undefined || lane === null) {
       return new LeftOut('lane', 'It cannot be told any more in which lane it was to run.')
     }
     const offered = await task.offer(slot, signal)
     if (offered === 'given-up') throw signal.reason as Error
-    if (offered === 'begun') return new LeftOut(laneReason(lane.index))
+    if (offered === 'begun') return new LeftOut(laneReason(lane))
     return offered === 'busy' ? new LeftOut('overlap') : new LeftOut('lane', 'Its lane is beyond this slot.')
   }
 }
@@ -122,24 +163,30 @@ export function laneName(storedName: string, index: number): string {
   return `sha256:lane:${index}:${hash}`
 }
 
-const reason = /^lane:\d+$/
+const reason = /^lane:(\d{1,2})$/
 
 /** Why the row of a slot in the log of the task is not its run. */
 export function isHandedOver(why: string | null): boolean {
   return why !== null && reason.test(why)
 }
 
+/** The lane that a slot was handed over to; null for any other reason. */
+export function handedOverTo(why: string | null): number | null {
+  const [, index] = reason.exec(why ?? '') ?? []
+  return index === undefined ? null : Number(index)
+}
+
 function laneReason(index: number): string {
   return `lane:${index}`
 }
 
-/** What the holder of a claim is labelled with. */
-export function laneLabel({ index, slot }: Lane): string {
-  return `lane ${index} of ${slot}`
+/** What the holder of a claim is labelled with; null for one outside the lanes. */
+export function laneLabel({ lane, slot }: Place): string | null {
+  return lane === null ? null : `lane ${lane} of ${slot}`
 }
 
-/** Reads the lane back from the text about a run's holder. */
-export function laneFrom(holder: string): Lane | null {
-  const [, index, slot] = /^lane (\d+) of (\d+)$/.exec(parseHolder(holder).label ?? '') ?? []
-  return index === undefined ? null : { index: Number(index), slot: Number(slot) }
+/** Reads it back from the text about a run's holder. */
+export function placeOf({ holder, slot }: Pick<RunningSlot, 'holder' | 'slot'>): Place {
+  const [, lane, of] = /^lane (\d+) of (\d+)$/.exec(parseHolder(holder).label ?? '') ?? []
+  return lane === undefined ? { lane: null, slot } : { lane: Number(lane), slot: Number(of) }
 }

@@ -6,7 +6,7 @@ import type { Attendee } from './attendance.ts'
 import { type Claim, Claimer, type Claimed } from './claimer.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
-import { laneFrom, type Lanes, type LaneTask, type Offered } from './lanes.ts'
+import { type Lanes, type LaneTask, type Offered, type Place, placeOf } from './lanes.ts'
 import type { LapseWatched } from './lapse-watch.ts'
 import { leaveOut } from './leave-out.ts'
 import { nextOrderedSlot } from './orders.ts'
@@ -146,11 +146,14 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       const giveUp = (): void => settle('given-up')
       const settle = (offered: Offered): void => {
         signal.removeEventListener('abort', giveUp)
-        this.#offer = null
+        if (this.#offer === offer) this.#offer = null
         resolve(offered)
       }
+      const offer = { slot, settle }
       signal.addEventListener('abort', giveUp)
-      this.#offer = { slot, settle }
+      // One that is still there comes from a hand-over that was taken over meanwhile, here.
+      this.#offer?.settle('passed')
+      this.#offer = offer
       if (signal.aborted) giveUp()
       else this.wake()
     })
@@ -206,9 +209,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     agenda.watch(this)
     if (running !== null && !this.#isOwn(running)) {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
-      const lapseClaim: Claim = { slot: mark, after: mark, decide: 'run', gap: '', reason: '' }
+      const lapseClaim = this.#lapseClaim(mark, running)
       if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
-      else if (!isPaused || running.isCancelled || !this.#isRetryDue(running)) return lapseClaim
+      else if (!isPaused || running.isCancelled || !isRetryDue(running, lapseClaim.rules ?? this.definition))
+        return lapseClaim
     }
     lapses.watch(this)
     return running === null ? this.#nextOrderClaim(mark) : null
@@ -254,6 +258,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const { running } = this.#view
     const { slot, after, decide } = claim
     const isQueued = this.#queued?.after === after
+    const isHandOver = this.#lanes !== null && running !== null && placeOf(running).lane !== null
+    // It takes moments, and excuses no slot that is late. The end of our own wakes us.
+    if (isHandOver && this.#isOwn(running)) return null
+    if (isHandOver && !isQueued) return claim
     const mustWait =
       running !== null && !running.hasLapsed && (decide === 'miss' || this.#queued?.slot === slot)
     if (!mustWait) return isQueued ? { ...claim, decide: 'run', gap: overtakenReason } : claim
@@ -275,26 +283,51 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     void requestStop(this.#desk, this.definition, { fence: running.fence, slot, reason })
   }
 
-  /** A slot of a task with lanes is claimed for one where nothing runs. Null: look again at what there is to claim. */
+  /** Decides nothing, since the mark is decided: to take over or clear the run that is there, or to ask for it again. */
+  #lapseClaim(mark: number, running: Pick<SeenRun, 'slot' | 'holder'>): Claim {
+    const claim: Claim = { slot: mark, after: mark, decide: 'run', gap: '', reason: '' }
+    if (this.#lanes === null) return claim
+    const place = placeOf(running)
+    return place.lane === null ? { ...claim, place, rules: this.#lanes.definition } : { ...claim, place }
+  }
+
+  /**
+   * Whatever a task with lanes claims anew is claimed after a look that shows nothing under way in its own record, a slot
+   * for a lane where nothing runs. Null: look again at what there is to claim.
+   */
   async #withLane(claim: Claim): Promise<Claim | null> {
-    if (this.#lanes === null || claim.orders !== undefined || claim.decide === 'miss') return claim
-    const { running } = this.#view
-    if (claim.slot === claim.after)
-      return { ...claim, lane: running === null ? null : laneFrom(running.holder) }
+    if (this.#lanes === null || claim.place !== undefined) return claim
     const seen = await this.#lanes.look()
     if (seen === null) {
       await this.#claimer.rest()
       return null
     }
     const { main, free } = seen
-    if (main !== null && main.mark !== claim.after) {
-      this.#view.learn(main, this.#desk.context.options.clock.monotonic())
-      return null
-    }
-    // It may be our own claim, whose answer was lost.
-    if (main !== null && main.running !== null) return { ...claim, lane: laneFrom(main.running.holder) }
+    if (main !== null) this.#view.learn(main, this.#desk.context.options.clock.monotonic())
+    if (main !== null && main.mark !== claim.after) return null
+    if (main !== null && main.running !== null) return this.#besideRun(claim, main, main.running)
+    if (claim.orders !== undefined || claim.decide === 'miss') return claim
     if (free === null) return { ...claim, decide: 'miss', reason: overtakenReason }
-    return { ...claim, lane: { index: free, slot: claim.slot } }
+    return { ...claim, place: { lane: free, slot: claim.slot } }
+  }
+
+  /** What to claim while something is under way in the record of a task with lanes: it is never a new slot. */
+  async #besideRun(
+    { slot, after, ...claim }: Claim,
+    main: TaskRecord,
+    running: ClaimedRun,
+  ): Promise<Claim | null> {
+    const lapseClaim = this.#lapseClaim(after, running)
+    const hasLapsed = running.remainingMs <= 0
+    // A pause leaves the retry as it is, and the slot is to be decided all the same.
+    if (hasLapsed && main.paused && main.stop === null) return { ...lapseClaim, ...claim, slot, after }
+    // It may be our own claim, whose answer was lost.
+    if (hasLapsed || this.#claimer.isOwed) return lapseClaim
+    if (claim.orders !== undefined) return null
+    // A hand-over takes moments, a manual run as long as it takes.
+    if (lapseClaim.rules === undefined) await this.#claimer.rest()
+    else this.#queued = { slot, after }
+    return null
   }
 
   /** As a lane: what the answer means for whoever handed the slot over. */
@@ -303,7 +336,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const { settle } = this.#offer
     const { outcome, mark } = answer
     if (outcome === 'early' || outcome === 'behind' || outcome === 'takeover') return
-    if (outcome === 'held') settle('busy')
+    const isOther = outcome === 'granted' && answer.slot !== slot
+    if (outcome === 'held' || isOther) settle('busy')
     else settle(mark === slot ? 'begun' : 'passed')
   }
 
@@ -327,8 +361,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     } else if (claim.orders !== undefined) {
       if (answer.orders === claim.orders.before && answer.outcome !== 'held') await this.#claimer.rest()
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
-      if (this.#lanes !== null) await this.#claimer.rest()
-      else if (!this.definition.isLane) this.#queue(claim, answer.running)
+      if (this.#lanes === null && !this.definition.isLane) this.#queue(claim, answer.running)
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
@@ -348,16 +381,18 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       leaveOut(this.#desk, this.definition, answer, 'fence')
       return
     }
+    const isManual = claim.orders !== undefined && answer.outcome === 'granted'
+    const place = placeFor(answer, claim)
+    const lanes = isManual || place?.lane === null ? null : this.#lanes
+    const isHandOver = lanes !== null
+    const definition = isHandOver ? this.definition : (this.#lanes?.definition ?? this.definition)
     if (this.#state === 'drained') {
       // With retries it is left to lapse, for a live node.
-      if (!this.#isRetryDue(answer)) leaveOut(this.#desk, this.definition, answer, 'stopped')
+      if (!isRetryDue(answer, definition)) leaveOut(this.#desk, this.definition, answer, 'stopped')
       return
     }
-    const isManual = claim.orders !== undefined && answer.outcome === 'granted'
-    const lanes = isManual ? null : this.#lanes
-    const isHandOver = lanes !== null
     const handler: TaskHandler =
-      lanes === null ? this.#handler : (view) => lanes.handOver(claim.lane ?? null, slot, view.signal)
+      lanes === null ? this.#handler : (view) => lanes.handOver(place ?? { lane: null, slot }, view.signal)
     const grant = {
       slot,
       attempt,
@@ -369,7 +404,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       isManual,
       isHandOver,
     }
-    const run = new Run(this.#desk, this.definition, grant, () => this.wake())
+    const run = new Run(this.#desk, definition, grant, () => this.wake())
     this.#runs.set(run, this.#runToEnd(run, handler))
     // It was due before the retry, which was none of its fault: it waits instead of being skipped.
     const isDue = claim.orders === undefined && claim.slot > claim.after
@@ -402,10 +437,6 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     return false
   }
 
-  #isRetryDue({ attempt }: { readonly attempt: number }): boolean {
-    return this.definition.onCrash === 'retry' && attempt < this.definition.maxAttempts
-  }
-
   #setSuperseded(isSuperseded: boolean): void {
     if (isSuperseded && !this.#isSuperseded) {
       publish('leasehold:superseded', () => ({
@@ -415,6 +446,18 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     }
     this.#isSuperseded = isSuperseded
   }
+}
+
+/** Where what was granted takes place; null if the claim was made for something else. */
+function placeFor({ slot }: { readonly slot: number }, { place }: Claim): Place | null {
+  return place?.slot === slot ? place : null
+}
+
+function isRetryDue(
+  { attempt }: { readonly attempt: number },
+  { onCrash, maxAttempts }: Pick<TaskDefinition, 'onCrash' | 'maxAttempts'>,
+): boolean {
+  return onCrash === 'retry' && attempt < maxAttempts
 }
 
 type ClaimedRun = NonNullable<Claimed['answer']['running']>
