@@ -29,7 +29,7 @@ const longestPauseMs = 5_000
 /** An answer that takes longer may be one that nobody waits for any more, on a clock that runs fast. */
 const promptMs = requestTimeoutMs / 1.25
 /** The store was reached, and said that it cannot look at the item now. */
-const refusals = new Set(['busy', 'failed-item'])
+export const refusals: ReadonlySet<string> = new Set(['busy', 'failed-item'])
 
 /** Of all processes, for one task. */
 export function attendances(history: readonly Entry[], task: string): readonly Attendance[] {

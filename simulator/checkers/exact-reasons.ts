@@ -1,4 +1,4 @@
-import { attendances, attended, tellingTime } from '../attendance.ts'
+import { attendances, attended, refusals, tellingTime } from '../attendance.ts'
 import type { Entry } from '../history.ts'
 import type { NodePlan, Plan, TaskPlan } from '../plan.ts'
 import { wasClockStepped } from './named-exceptions.ts'
@@ -112,7 +112,9 @@ function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, ra
       if (entry.verb !== 'claim' || !entry.what.split(' ').includes(task)) continue
       most = Math.max(most, Math.max(0, rate - 1) * (entry.at - told.at) + 2 * told.tookMs + 1)
     } else if (entry.kind === 'answer' && entry.by === by) {
-      const { verb = '', what = '', at = 0 } = calls.get(entry.number) ?? {}
+      const { verb = '', what = '', at = 0, fault = null } = calls.get(entry.number) ?? {}
+      // It tells neither the time nor what became of a slot.
+      if (fault !== null && refusals.has(fault)) continue
       if (tellingTime.has(verb)) told = { at: entry.at, tookMs: entry.at - at }
       // What was asked before about this task is decided.
       if (verb === 'claim' && what.split(' ').includes(task)) most = 0
