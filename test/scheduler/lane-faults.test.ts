@@ -175,6 +175,29 @@ describe('a hand-over', () => {
     expect(new Set(fleet.slotsRun).size).toBe(fleet.slotsRun.length)
   })
 
+  it('that a claim of an earlier slot takes over, half a minute late, goes to the lane that it was begun for', async () => {
+    const fleet = new Fleet()
+    const [slow, dying] = (await nodesOf(fleet, 2, allow)) as [FleetNode, FleetNode]
+    slow.link.plan('claim', async (pass) => {
+      await fleet.time.sleep(28_000)
+      return pass()
+    })
+    // Both claims of slot 10, and the one of slot 20 that is to be handed over.
+    for (let nth = 0; nth < 3; nth++) dying.link.plan('claim', (pass) => pass())
+    dying.link.plan('claim', () => {
+      dying.kill()
+      return new Promise(() => {})
+    })
+    await fleet.advance(13_000)
+    slow.link.isCut = true
+    await fleet.advance(25_500)
+    slow.link.isCut = false
+    await fleet.advance(25_000)
+    // When the store was reached again slot 40 had come due.
+    expect(fleet.slotsRun).toEqual([10, 20, 40, 50, 60])
+    expect(await fleet.history('task')).toContain('20/1 succeeded')
+  })
+
   it('is made to lanes that the store knows: one whose record is missing costs no slot', async () => {
     const fleet = new Fleet()
     const nodes = await nodesOf(fleet, 2, { ...allow, maxOverlap: 2 })
