@@ -269,3 +269,17 @@ it('runs in lanes that the task has no more are told of', async () => {
   const history = await fleet.history('task')
   expect(history.slice(0, 4)).toEqual([10, 20, 30, 40].map((slot) => `${slot}/1 succeeded`))
 })
+
+it('a look at more lanes than the store takes at a time is made in parts', async () => {
+  const fleet = new Fleet()
+  const { driver } = fleet
+  const node = fleet.node({ driver: { ...driver, abilities: { ...driver.abilities, maxBatch: 4 } } })
+  node.runs('task', { ...allow, maxOverlap: 10 }, () => fleet.time.sleep(95_000))
+  await fleet.start(node)
+  await fleet.advance(91_000)
+  expect(fleet.slotsRun).toEqual([10, 20, 30, 40, 50, 60, 70, 80, 90])
+  const sizes = node.link.calls
+    .filter(({ verb }) => verb === 'inspect')
+    .map(({ requests }) => requests.length)
+  expect(Math.max(...sizes)).toBe(4)
+})
