@@ -7,11 +7,16 @@ interface Chain {
   readonly outer: Chain | undefined
 }
 
-const chains = new AsyncLocalStorage<Chain>()
+const chains = new AsyncLocalStorage<Chain | undefined>()
 
 /** Runs a function inside a lease: {@link currentLease} and the check for re-entrance see it in the whole call chain. */
 export function runInside<Result>(lease: Lease, fn: () => Result): Result {
   return chains.run({ lease, outer: chains.getStore() }, fn)
+}
+
+/** Runs a function that is none of this call chain's business: outside of every lease. */
+export function runOutside<Result>(fn: () => Result): Result {
+  return chains.run(undefined, fn)
 }
 
 /**

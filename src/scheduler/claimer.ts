@@ -32,6 +32,8 @@ export interface Claimed {
   readonly answer: Exclude<ClaimAnswer, { outcome: 'busy' | 'failed' }>
   readonly token: string
   readonly sentAt: Moment
+  /** A grant of a manual run, also where it was another claim under this token that it is the answer to. */
+  readonly isManual: boolean
 }
 
 /**
@@ -48,6 +50,8 @@ export class Claimer {
   readonly #stopped: Promise<void>
   #endPauses: () => void = () => {}
   #token: string | null = null
+  /** What was claimed under this token: a grant may be the answer to any of it. */
+  #asked: Claim[] = []
   #attempt = 1
   #busy = 0
   #fault: DriverFault | null = null
@@ -80,6 +84,7 @@ export class Claimer {
     const { clock } = context.options
     this.#fault = null
     const token = (this.#token ??= randomBytes(18).toString('base64url'))
+    this.#asked.push(claim)
     const sent = await verbs.claims.submit(this.#request(claim, token), {
       timeoutMs: this.#task.lease.requestTimeoutMs,
       attempt: this.#attempt,
@@ -113,10 +118,18 @@ export class Claimer {
       reportError(context, new DriverFault('unknown', late), this.#task.name)
       return null
     }
+    const isManual = isGrant && this.#isManual(answer)
     this.#token = null
+    this.#asked = []
     this.#attempt = 1
     this.#busy = 0
-    return { answer, token, sentAt }
+    return { answer, token, sentAt, isManual }
+  }
+
+  /** A takeover is the run of somebody else, unless it is granted again: then its attempt is a later one of its slot. */
+  #isManual({ slot, outcome }: { readonly slot: number; readonly outcome: string }): boolean {
+    if (outcome === 'takeover' && this.#asked.length === 1) return false
+    return this.#asked.findLast((claim) => claim.slot === slot)?.orders !== undefined
   }
 
   /** A pause, longer with each one before {@link refresh}: the store answers, but nothing comes of it. */

@@ -33,6 +33,7 @@ export class FiredTask implements Attendee, Draining {
   #mark: number | null = null
   #isSuperseded = false
   #isStopping = false
+  #isCutShort = false
   /** The claims of this process, one after the other. */
   #claiming: Promise<unknown> = Promise.resolve()
 
@@ -83,6 +84,7 @@ export class FiredTask implements Attendee, Draining {
   }
 
   cutShort(order: StopOrder): void {
+    this.#isCutShort = true
     for (const run of this.#runs.keys()) run.stop(order)
   }
 
@@ -150,6 +152,8 @@ export class FiredTask implements Attendee, Draining {
       case 'early':
         await this.#sleep(Math.min(slot - answer.now, 1_000))
         return undefined
+      // The store has lost the task, and knows it again now: what has come by then is decided.
+      case 'unregistered':
       case 'behind':
         this.#claimer.refresh()
         return undefined
@@ -170,6 +174,10 @@ export class FiredTask implements Attendee, Draining {
     if (!this.#desk.fences.accept(this.definition.storedName, answer.fence)) {
       leaveOut(this.#desk, this.definition, answer, 'fence')
       throw unsafeFence(this.definition.name, answer.fence)
+    }
+    if (this.#isCutShort) {
+      leaveOut(this.#desk, this.definition, answer, 'stopped')
+      throw stopped(this.definition.name)
     }
     if (answer.slot === slot) return granted
     // An earlier call claimed it, and was told that the store does not answer: nobody is there to run it any more.

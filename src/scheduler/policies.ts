@@ -63,6 +63,11 @@ export function planSlot(
   return { kind: 'claim', slot: newest, decide: isWanted ? 'run' : 'miss' }
 }
 
+/** When a slot is to be claimed, on the store's clock: later than its own instant by its share of `jitter`. */
+export function dueTime(schedule: Schedule, { jitterMs }: SlotPolicies, slot: number, task = ''): number {
+  return slot + jitterOf(schedule, task, slot, jitterMs)
+}
+
 /** The same on every node: spreads tasks that are due together, never beyond their next slot. */
 function jitterOf(schedule: Schedule, task: string, slot: number, jitterMs: number): number {
   if (jitterMs === 0 || slot === Infinity) return 0

@@ -28,6 +28,7 @@ export class TaskView {
   #orders = ''
   #running: SeenRun | null = null
   #asOf = -Infinity
+  #busyUntil = -Infinity
 
   /** The last decided slot; null before the first answer. */
   get mark(): number | null {
@@ -47,6 +48,11 @@ export class TaskView {
     return this.#running
   }
 
+  /** The last moment on the store's clock at which a run is known to have been under way. */
+  get busyUntil(): number {
+    return this.#busyUntil
+  }
+
   /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
   learn(state: Heard, receivedAt: number): void {
     const { now, mark, paused, orders, running, stop = null } = state
@@ -55,6 +61,7 @@ export class TaskView {
     this.#mark = mark
     this.#isPaused = paused
     this.#orders = orders
+    if (running !== null) this.#busyUntil = now + Math.min(running.remainingMs, 0)
     this.#running =
       running === null
         ? null
@@ -74,8 +81,10 @@ export class TaskView {
     if (state.now >= this.#asOf && state.mark >= (this.#mark ?? -Infinity)) this.learn(state, receivedAt)
   }
 
-  /** A run of our own has ended and is recorded. */
-  forgetRun(fence: number): void {
-    if (this.#running?.fence === fence) this.#running = null
+  /** A run of our own has ended now, by the store's clock, and is recorded; or the store knows nothing of it any more. */
+  forgetRun(fence: number, now: number): void {
+    if (this.#running?.fence !== fence) return
+    this.#running = null
+    this.#busyUntil = Math.max(this.#busyUntil, now)
   }
 }

@@ -1,3 +1,4 @@
+import { runOutside } from '../core/ambient.ts'
 import { publish } from '../core/channels.ts'
 import { DriverFault } from '../core/errors.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
@@ -10,7 +11,7 @@ import { type Lanes, type LaneTask, type Offered, type Place, placeOf } from './
 import type { LapseWatched } from './lapse-watch.ts'
 import { leaveOut } from './leave-out.ts'
 import { nextOrderedSlot } from './orders.ts'
-import { gapReason, lateReason, manualReason, overtakenReason, planSlot } from './policies.ts'
+import { dueTime, gapReason, lateReason, manualReason, overtakenReason, planSlot } from './policies.ts'
 import { Registration } from './registration.ts'
 import { requestStop } from './request-stop.ts'
 import { reportError } from './report-error.ts'
@@ -47,8 +48,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   #isSuperseded = false
   #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
   #deferral: Deferral | null = null
-  /** The slot that waits for the end of an earlier run (`overlap: 'queue'`), and the mark that it follows. */
-  #queued: { readonly slot: number; readonly after: number } | null = null
+  /** The slot that waits for the end of an earlier run (`overlap: 'queue'`); surely, if the store said so. */
+  #queued: { readonly slot: number; readonly isSure: boolean; readonly gap: string } | null = null
+  #mustLook = false
   #working: Promise<void> | null = null
   /** As a lane: the slot that was handed to it. */
   #offer: { readonly slot: number; readonly settle: (offered: Offered) => void } | null = null
@@ -117,7 +119,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     if (record !== null) this.#view.overhear(record, now)
     if (before !== null && before === this.#view.running && before.lapsesAt <= now) {
       // The store has forgotten the task, or gone back in time: what it says now counts, or it would be asked in a loop.
-      if (record === null) this.#view.forgetRun(before.fence)
+      if (record === null) this.#view.forgetRun(before.fence, -Infinity)
       else this.#view.learn(record, now)
     }
     this.wake()
@@ -127,7 +129,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   wake(): void {
     if (this.#working !== null || this.#state !== 'claiming') return
     const claim = this.#nextClaim()
-    if (claim !== null) this.#working = this.#work(claim)
+    // Looking may have found out that a run of ours is lost, which wakes as well.
+    if (claim !== null) this.#working ??= this.#work(claim)
   }
 
   /** Claims nothing more. Resolves when the last claim is answered and all runs have ended. */
@@ -200,17 +203,18 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const { mark, running, isPaused } = this.#view
     this.#dueAt = Infinity
     this.#lapsesAt = Infinity
+    this.#mustLook = false
     if (mark === null || this.#isSuperseded || !storeTime.isKnown) return null
     const slotClaim = this.#nextSlotClaim(mark, storeTime.now())
     if (slotClaim !== null) return slotClaim
-    if (this.#offer !== null) {
-      return { slot: this.#offer.slot, after: mark, decide: 'run', gap: '', reason: '' }
-    }
+    const { slot } = this.#offer ?? {}
+    if (slot !== undefined) return { slot, after: mark, decide: 'run', gap: '', reason: '' }
     agenda.watch(this)
     if (running !== null && !this.#isOwn(running)) {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
       const lapseClaim = this.#lapseClaim(mark, running)
-      if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
+      if (this.#mustLook) this.#lapsesAt = this.#desk.context.options.clock.monotonic()
+      else if (!running.hasLapsed) this.#lapsesAt = running.lapsesAt
       else if (!isPaused || running.isCancelled || !isRetryDue(running, lapseClaim.rules ?? this.definition))
         return lapseClaim
     }
@@ -243,8 +247,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       return { ...claim, slot: deferral.slot, decide: 'miss', reason: overtakenReason }
     if (decide === 'miss' || !this.#isUnderWay(deferral, now)) return claim
     const { catchUp, startDeadlineMs } = this.definition
-    const deadline = catchUp === 'none' ? slot + startDeadlineMs + 1 : Infinity
-    this.#dueAt = Math.min(deadline, schedule.next(Math.max(slot, Math.floor(now))))
+    const deadline = catchUp === 'none' ? this.#dueTime(slot) + startDeadlineMs + 1 : Infinity
+    this.#dueAt = Math.min(deadline, this.#dueTime(schedule.next(slot)))
     return null
   }
 
@@ -255,24 +259,52 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
 
   /** A slot that found an earlier run under way is asked for again when that has ended: then it is not too late. */
   #queueClaim(claim: Claim): Claim | null {
-    const { running } = this.#view
-    const { slot, after, decide } = claim
-    const isQueued = this.#queued?.after === after
+    const { running, busyUntil } = this.#view
+    const { slot, decide } = claim
+    const asked = this.#withGap(claim)
     const isHandOver = this.#lanes !== null && running !== null && placeOf(running).lane !== null
     // It takes moments, and excuses no slot that is late. The end of our own wakes us.
     if (isHandOver && this.#isOwn(running)) return null
-    if (isHandOver && !isQueued) return claim
+    if (isHandOver && asked === claim) return claim
     const mustWait =
       running !== null && !running.hasLapsed && (decide === 'miss' || this.#queued?.slot === slot)
-    if (!mustWait) return isQueued ? { ...claim, decide: 'run', gap: overtakenReason } : claim
-    this.#queued = { slot, after }
-    if (this.definition.catchUp !== 'all') this.#dueAt = this.definition.schedule.next(slot)
+    if (!mustWait || asked.slot !== slot) return asked
+    if (this.#queued?.slot !== slot) this.#queue(asked, running, this.#isOwn(running))
+    // What is known of the run is older than the slot: before it counts as met the store is asked.
+    this.#mustLook = this.#queued?.isSure !== true && slot > busyUntil
+    if (this.definition.catchUp !== 'all') this.#dueAt = this.#dueTime(this.definition.schedule.next(slot))
     return null
   }
 
+  /** Why the slots before a claimed one did not run: each that came due while a run is known to have been under way met it. */
+  #withGap(claim: Claim): Claim {
+    const { running } = this.#view
+    const { slot, after } = claim
+    const { schedule } = this.definition
+    const busyUntil = running !== null && this.#isOwn(running) ? slot : this.#view.busyUntil
+    const passed = schedule.latest(slot - 1)
+    const queued = this.#queued
+    const isQueued = queued !== null && queued.slot > after && (queued.isSure || queued.slot <= busyUntil)
+    if (!isQueued) {
+      // A first attempt was begun when nothing was due, so it was under way when this came due.
+      const isFirst = this.#lanes === null && running?.hasLapsed === false && running.attempt === 1
+      return isFirst && passed <= busyUntil ? { ...claim, gap: overtakenReason } : claim
+    }
+    if (slot === queued.slot) return { ...claim, decide: 'run', gap: queued.gap }
+    const isAllMet = queued.gap === overtakenReason || schedule.latest(queued.slot - 1) <= after
+    if (this.#lanes !== null || (isAllMet && passed <= Math.max(queued.slot, busyUntil)))
+      return { ...claim, decide: 'run', gap: overtakenReason }
+    // What came due before it, or later, may have met nothing: it is decided apart.
+    return { slot: queued.slot, after, decide: 'miss', gap: queued.gap, reason: overtakenReason }
+  }
+
+  #dueTime(slot: number): number {
+    return dueTime(this.definition.schedule, this.definition, slot, this.storedName)
+  }
+
   /** The claimed slot waits for an earlier run. */
-  #queue({ slot, after }: Claim, running: ClaimedRun): void {
-    this.#queued = { slot, after }
+  #queue({ slot, gap }: Claim, running: Pick<SeenRun, 'fence'>, isSure: boolean): void {
+    this.#queued = { slot, isSure, gap }
     if (this.definition.overlap !== 'cancel') return
     const reason = `its next slot, ${new Date(slot).toISOString()}, has come (overlap: 'cancel')`
     for (const run of this.#runs.keys()) {
@@ -315,7 +347,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   async #besideRun(
     { slot, after, ...claim }: Claim,
     main: TaskRecord,
-    running: ClaimedRun,
+    running: NonNullable<TaskRecord['running']>,
   ): Promise<Claim | null> {
     const lapseClaim = this.#lapseClaim(after, running)
     const hasLapsed = running.remainingMs <= 0
@@ -326,7 +358,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     if (claim.orders !== undefined) return null
     // A hand-over takes moments, a manual run as long as it takes.
     if (lapseClaim.rules === undefined) await this.#claimer.rest()
-    else this.#queued = { slot, after }
+    else this.#queued = { slot, isSure: true, gap: claim.gap }
     return null
   }
 
@@ -361,7 +393,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     } else if (claim.orders !== undefined) {
       if (answer.orders === claim.orders.before && answer.outcome !== 'held') await this.#claimer.rest()
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
-      if (this.#lanes === null && !this.definition.isLane) this.#queue(claim, answer.running)
+      if (this.#lanes === null && !this.definition.isLane) this.#queue(claim, answer.running, true)
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
@@ -373,7 +405,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     this.#claimer.refresh()
   }
 
-  #begin({ answer, token, sentAt }: Granted, claim: Claim): void {
+  #begin({ answer, token, sentAt, isManual }: Granted, claim: Claim): void {
     const { slot, attempt, fence, remainingMs, now } = answer
     const { storedName, name } = this.definition
     if (!this.#desk.fences.accept(storedName, fence)) {
@@ -381,7 +413,6 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       leaveOut(this.#desk, this.definition, answer, 'fence')
       return
     }
-    const isManual = claim.orders !== undefined && answer.outcome === 'granted'
     const place = placeFor(answer, claim)
     const lanes = isManual || place?.lane === null ? null : this.#lanes
     const isHandOver = lanes !== null
@@ -405,15 +436,17 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       isHandOver,
     }
     const run = new Run(this.#desk, definition, grant, () => this.wake())
-    this.#runs.set(run, this.#runToEnd(run, handler))
+    // Whoever asked for it may hold leases: they are none of the handler's.
+    const running = runOutside(() => this.#runToEnd(run, handler))
+    this.#runs.set(run, running)
     // It was due before the retry, which was none of its fault: it waits instead of being skipped.
-    const isDue = claim.orders === undefined && claim.slot > claim.after
+    const isDue = !isManual && claim.orders === undefined && claim.slot > claim.after
     if (answer.outcome === 'takeover' && isDue) this.#deferral = { run, slot: claim.slot }
   }
 
   async #runToEnd(run: Run, handler: TaskHandler): Promise<void> {
     const isRecorded = await run.start(handler)
-    if (isRecorded) this.#view.forgetRun(run.grant.fence)
+    if (isRecorded) this.#view.forgetRun(run.grant.fence, this.#desk.storeTime.now())
     this.#runs.delete(run)
     this.#endDeferral(run)
     this.wake()
@@ -459,7 +492,5 @@ function isRetryDue(
 ): boolean {
   return onCrash === 'retry' && attempt < maxAttempts
 }
-
-type ClaimedRun = NonNullable<Claimed['answer']['running']>
 
 type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }

@@ -289,3 +289,47 @@ describe('bad input is refused before anything is sent', () => {
     await expect(store.announce('x', {})).rejects.toThrow(InvalidOptionError)
   })
 })
+
+it('a store that has lost the task knows it again, and a slot that is still to come runs', async () => {
+  const fleet = new Fleet()
+  const node = fleet.node()
+  const store = firing(node)
+  const ran: string[] = []
+  const work = (): void => void ran.push('ran')
+  await fleet.advance(1_000)
+  await fleet.time.until(store.run('tick', work, { every: '1s', slot: second(1) }))
+  node.link.plan('claim', async () => {
+    const mark = second(1).getTime()
+    const record = { now: fleet.now, mark, generation: 1, paused: false, orders: '', running: null }
+    return [{ outcome: 'unregistered', ...record }]
+  })
+  await fleet.advance(990)
+  const fired = store.run('tick', work, { every: '1s', slot: second(2) })
+  await fleet.advance(100)
+  expect(await fired).toBe('ran')
+  expect(ran).toHaveLength(2)
+})
+
+describe('a store that is stopped while a claim is in the air', () => {
+  it('begins nothing when the grant comes after its drain limit: the slot is skipped, stopped', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    const store = firing(node)
+    const ran: unknown[] = []
+    await fleet.time.until(store.announce('tick', { every: '1s' }))
+    await fleet.advance(1_000)
+    node.link.plan('claim', async (pass) => {
+      const answer = await pass()
+      await fleet.time.sleep(3_000)
+      return answer
+    })
+    const fired = store.run('tick', () => void ran.push('tick'), { every: '1s', slot: second(1) })
+    const outcome = expect(fired).rejects.toThrow(ClosedError)
+    await fleet.advance(10)
+    await fleet.time.until(store.stop({ drain: 0 }))
+    await fleet.advance(4_000)
+    await outcome
+    expect(ran).toEqual([])
+    expect(await fleet.history('tick')).toEqual(['1/1 skipped stopped'])
+  })
+})

@@ -1,4 +1,10 @@
-import { InvalidOptionError, SchedulerStateError, ScheduledTaskStore, UnknownTaskError } from 'leasehold'
+import {
+  currentLease,
+  InvalidOptionError,
+  SchedulerStateError,
+  ScheduledTaskStore,
+  UnknownTaskError,
+} from 'leasehold'
 import { describe, expect, it } from 'vitest'
 import { Fleet } from './fleet.ts'
 
@@ -109,6 +115,84 @@ describe('a task that an operator triggers from another process', () => {
       '1 lost manual',
       '2 succeeded',
     ])
+  })
+
+  it('is told apart by its handler although the answer was lost, and a slot has come due since', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    const told: string[] = []
+    node.runs('task', { every: '10s' }, ({ slot, isManual }) => {
+      told.push(`${fleet.seconds(slot)} ${isManual ? 'manual' : 'due'}`)
+    })
+    await fleet.start(node)
+    await fleet.advanceTo(start + 9_990)
+    node.link.plan('claim', 'lose-answer')
+    await fleet.time.until(node.tasks.trigger('task'))
+    await fleet.advance(12_000)
+    // The slot in between met the manual run.
+    expect(told).toEqual(['9.99 manual', '20 due'])
+  })
+
+  it('is told apart although it is a further attempt of its slot, and the answer was lost', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    const told: string[] = []
+    node.runs('task', { every: '10s' }, ({ slot, attempt, isManual }) => {
+      told.push(`${fleet.seconds(slot)}/${attempt} ${isManual ? 'manual' : 'due'}`)
+    })
+    await fleet.start(node)
+    await fleet.advance(11_000)
+    node.link.plan('claim', 'lose-answer')
+    await fleet.time.until(node.tasks.backfill('task', { from: at(10) }))
+    await fleet.advance(5_000)
+    expect(told).toEqual(['10/1 due', '10/2 manual'])
+  })
+
+  it('is none of the leases of the code that triggers it', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    const around: unknown[] = []
+    node.runs('task', { every: '1h', lock: 'ledger', lockWait: '5s' }, () => {
+      around.push(currentLease()?.key)
+    })
+    await fleet.start(node)
+    const holding = node.locks.runExclusive('ledger', async () => {
+      await node.tasks.trigger('task')
+      await fleet.time.sleep(1_000)
+    })
+    await fleet.advance(3_000)
+    await holding
+    expect((await fleet.history('task')).map((line) => line.replace(/^\S+ /, ''))).toEqual([
+      'succeeded manual',
+    ])
+    expect(around).toEqual(['ledger'])
+  })
+
+  it('is claimed once although the loss of an earlier run is found by looking for it, before its timer rang', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node({ timersLateMs: 300 })
+    let runs = 0
+    node.runs('task', { every: '1h', ttl: '5s' }, async () => {
+      runs++
+      await fleet.time.sleep(runs === 1 ? 20_000 : 1_000)
+    })
+    await fleet.start(node)
+    await fleet.time.until(node.tasks.trigger('task'))
+    await fleet.advance(10)
+    node.link.plan('refresh', 'hang', 20)
+    await fleet.advance(5_050)
+    await fleet.time.until(node.tasks.trigger('task'))
+    await fleet.advance(30_000)
+    expect(runs).toBe(2)
+    expect(fleet.errors.filter(({ error }) => (error as { code?: string }).code === 'FENCE_UNSAFE')).toEqual(
+      [],
+    )
+    expect((await fleet.history('task')).map((line) => line.replace(/^\S+ /, ''))).toEqual([
+      'lost manual',
+      'succeeded manual',
+    ])
+    const tokens = node.link.requests('claim').map(({ token }) => token)
+    expect(new Set(tokens).size).toBe(tokens.length)
   })
 
   it('must be one that the store knows and a scheduler fires', async () => {

@@ -67,6 +67,16 @@ describe("with overlap: 'queue'", () => {
     expect(await fleet.history('task')).toEqual(['3600/1 succeeded', '7200/1 succeeded'])
   })
 
+  it('it waits for the share of jitter of the next one, and nothing turns round meanwhile', async () => {
+    const fleet = new Fleet()
+    const options = { every: '10s', overlap: 'queue', jitter: '8s' } as const
+    await working(fleet, options, (slot) => (slot === 10 ? 35_000 : 10))
+    await fleet.advance(59_000)
+    const history = await fleet.history('task')
+    expect(history.slice(0, 3)).toEqual(['10/1 succeeded', '20/0 missed overlap', '30/0 missed overlap'])
+    expect(history).toContain('50/1 succeeded')
+  })
+
   it('it is taken up by another node when the runner dies: after the lapsed run was dealt with', async () => {
     const fleet = new Fleet()
     const options = { every: '1m', overlap: 'queue', ttl: '10s' } as const
@@ -77,6 +87,25 @@ describe("with overlap: 'queue'", () => {
     await fleet.advance(20_000)
     expect(work.most).toBe(2)
     expect(await fleet.history('task')).toEqual(['60/1 lost', '120/1 succeeded'])
+  })
+
+  it('what it was overtaken by is told the same by a node that has just come', async () => {
+    const fleet = new Fleet()
+    const { nodes } = await working(fleet, { every: '10s', overlap: 'queue' }, () => 34_000, 1)
+    await fleet.advanceTo(Date.parse('2026-01-01') + 43_750)
+    const late = fleet.node()
+    late.runs('task', { every: '10s', overlap: 'queue' })
+    // It hears of the run, and is the first to ask when that has ended.
+    late.link.lagMs = 100
+    void nodes[0]?.tasks.stop({ drain: Infinity })
+    await fleet.start(late)
+    await fleet.advance(32_000)
+    expect((await fleet.history('task')).slice(0, 4)).toEqual([
+      '10/1 succeeded',
+      '20/0 missed overlap',
+      '30/0 missed overlap',
+      '40/1 succeeded',
+    ])
   })
 
   it('the store is asked once for each slot that waits, not all the time', async () => {
@@ -130,5 +159,37 @@ describe("with overlap: 'cancel'", () => {
     expect(begun[1]).toBeLessThan(132)
     expect((await fleet.history('task')).slice(0, 2)).toEqual(['60/1 abandoned cancelled', '120/1 succeeded'])
     await fleet.advance(600_000)
+  })
+
+  it('a slot that is found too late asks it to stop as well', async () => {
+    const fleet = new Fleet()
+    const options = {
+      every: '1m',
+      overlap: 'cancel',
+      catchUp: 'none',
+      startDeadline: '200ms',
+      ttl: '6s',
+    } as const
+    const aborted: number[] = []
+    const runner = fleet.node()
+    const late = fleet.node({ timersLateMs: 300 })
+    const handler = ({ signal }: TaskRun): Promise<void> =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          aborted.push(fleet.seconds(fleet.now))
+          resolve()
+        })
+      })
+    runner.runs('task', options, handler)
+    await fleet.start(runner)
+    await fleet.advance(61_000)
+    late.runs('task', options, () => {})
+    await fleet.start(late)
+    // It claims nothing more by itself.
+    void runner.tasks.stop({ drain: Infinity })
+    await fleet.advance(70_000)
+    expect(aborted).toHaveLength(1)
+    expect(aborted[0]).toBeLessThan(123)
+    expect((await fleet.history('task'))[1]).toBe('120/1 succeeded')
   })
 })
