@@ -1,13 +1,17 @@
 import { exactReasons } from './checkers/exact-reasons.ts'
 import { exclusiveBelief } from './checkers/exclusive-belief.ts'
 import { fencing } from './checkers/fencing.ts'
+import { firedSlots } from './checkers/fired-slots.ts'
 import { harmlessRelease } from './checkers/harmless-release.ts'
 import { honestAnswers } from './checkers/honest-answers.ts'
 import { knownLoss } from './checkers/known-loss.ts'
+import { manualRuns } from './checkers/manual-runs.ts'
 import { noLeak } from './checkers/no-leak.ts'
 import { noOutage } from './checkers/no-outage.ts'
 import { noSilentMiss } from './checkers/no-silent-miss.ts'
 import { oncePerSlot } from './checkers/once-per-slot.ts'
+import { runLimits } from './checkers/run-limits.ts'
+import { steadyPace } from './checkers/steady-pace.ts'
 import type { PromiseName, Violation } from './checkers/violation.ts'
 import type { Entry } from './history.ts'
 import type { Plan } from './plan.ts'
@@ -49,8 +53,12 @@ function applyCheckers(plan: Plan, history: readonly Entry[]): Pick<Verdict, 'vi
       ...knownLoss(history),
       ...noOutage(history),
       ...oncePerSlot(history, policies),
-      ...noSilentMiss(history),
+      ...noSilentMiss(history, plan),
       ...exactReasons(history, plan),
+      ...manualRuns(history, plan),
+      ...runLimits(history, plan),
+      ...steadyPace(history),
+      ...firedSlots(history, plan),
       ...honestAnswers(history),
       ...harmlessRelease(history),
       ...noLeak(history),

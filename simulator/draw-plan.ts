@@ -1,4 +1,5 @@
 import { seededRandom, type SeededRandom } from '../src/testing/seeded-random.ts'
+import { withPolicies } from './draw-policies.ts'
 import {
   type AcquireDeed,
   type CallFault,
@@ -27,16 +28,18 @@ export function drawPlan(seed: number): Plan {
     .map((name) => drawTask(random, name))
   const deeds = drawDeeds(random, { nodes, tasks, endsAt })
   const faults = drawFaults(random, nodes)
-  return {
+  const plain: Plan = {
     seed,
     push: random.next() < 0.6,
     maxBatch: random.pick([1, 2, 1_000]),
     nodes,
     tasks,
+    fired: null,
     deeds,
     faults,
     endsAt,
   }
+  return withPolicies(plain)
 }
 
 function drawNode(random: SeededRandom, index: number): NodePlan {
@@ -61,7 +64,14 @@ function drawTask(random: SeededRandom, name: string): TaskPlan {
     ttlMs: random.pick([300, 700, 1_500]),
     onCrash: random.pick(['skip', 'retry']),
     catchUp: random.pick(['none', 'latest']),
+    catchUpWindowMs: null,
+    catchUpMax: 100,
     startDeadlineMs: random.pick([200, 60_000]),
+    overlap: 'skip',
+    timeoutMs: null,
+    jitterMs: 0,
+    lock: null,
+    lockWaitMs: 0,
     workMs: Array.from({ length: 4 }, () => random.pick([1, 5, 50, 300, 900, 2_600])),
   }
 }

@@ -54,6 +54,9 @@ export type StoreEntry =
       readonly slot: number
       readonly after: number
       readonly decide: 'run' | 'miss'
+      readonly gap: string
+      /** The request that a claim of a manual run is about; null for a slot of the schedule. */
+      readonly order: string | null
       readonly outcome: string
       readonly reason: string
       readonly token: string
@@ -71,7 +74,18 @@ export type StoreEntry =
       readonly attempt: number
       readonly fence: number
       readonly outcome: string
+      readonly reason: string | null
       readonly answer: string
+    }
+  /** A request about a task, as the store took it; `what` is its kind, and of an order what becomes of the orders. */
+  | {
+      readonly kind: 'request'
+      readonly by: string
+      readonly task: string
+      readonly what: string
+      readonly requestId: string
+      readonly outcome: string
+      readonly orders: string
     }
   | {
       readonly kind: 'registration'
@@ -122,7 +136,17 @@ export type NodeEntry =
   | {
       readonly kind: 'error'
       readonly by: string
-      readonly during: 'acquire' | 'extend' | 'release' | 'revoke' | 'look' | 'scheduler' | 'stop' | 'close'
+      readonly during:
+        | 'acquire'
+        | 'extend'
+        | 'release'
+        | 'revoke'
+        | 'look'
+        | 'order'
+        | 'fire'
+        | 'scheduler'
+        | 'stop'
+        | 'close'
       readonly key: string
       readonly code: string
       readonly message: string
@@ -190,6 +214,34 @@ export type NodeEntry =
       readonly slot: number
       readonly attempt: number
       readonly fence: number
+      readonly isManual: boolean
+    }
+  /** The lock of a run was lost: whether the run's signal says so in the same turn. */
+  | {
+      readonly kind: 'lock-lost'
+      readonly by: string
+      readonly task: string
+      readonly fence: number
+      readonly isTold: boolean
+    }
+  /** What a request for manual runs came to. */
+  | {
+      readonly kind: 'ordered'
+      readonly by: string
+      readonly task: string
+      readonly requestId: string
+      readonly what: 'trigger' | 'backfill'
+      readonly outcome: string
+    }
+  | { readonly kind: 'fires'; readonly by: string; readonly task: string; readonly slot: number }
+  /** What a fire came to, and whether its function was called. */
+  | {
+      readonly kind: 'fired'
+      readonly by: string
+      readonly task: string
+      readonly slot: number
+      readonly outcome: string
+      readonly hasRun: boolean
     }
   | { readonly kind: 'revoked'; readonly by: string; readonly key: string; readonly outcome: string }
   | {
@@ -245,6 +297,10 @@ export interface TaskEnd {
   /** It has one schedule from first to last. */
   readonly isUnedited: boolean
   readonly isRunning: boolean
+  /** The lease of its run has lapsed for so long, and nobody has cleared it. */
+  readonly lapsedForMs: number
+  /** Manual runs that were asked for and not begun. */
+  readonly orders: string
   readonly log: readonly LogRow[]
   /** What `history()` tells an uninvolved process: `slot/attempt state reason`. */
   readonly told: readonly {

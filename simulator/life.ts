@@ -1,19 +1,23 @@
 import type { LockService } from '../src/core/lock-service.ts'
 import type { Lease } from '../src/core/lease.ts'
+import type { ScheduledTaskStore } from '../src/scheduler/scheduled-task-store.ts'
 import type { TaskScheduler } from '../src/scheduler/task-scheduler.ts'
-import type { TaskRun } from '../src/scheduler/task-run.ts'
 import { seededRandom } from '../src/testing/seeded-random.ts'
 import type { VirtualTime, WorkerClock } from '../test/core/virtual-time.ts'
 import { Beliefs } from './beliefs.ts'
+import type { EntryOf } from './checkers/violation.ts'
 import type { History } from './history.ts'
+import { LifeTasks } from './life-tasks.ts'
 import { Link, type LinkOptions, type Port } from './network.ts'
-import { taskKey } from './observed-store.ts'
-import type { AcquireDeed, NodePlan, TaskPlan } from './plan.ts'
+import type { AcquireDeed, Deed, FiredPlan, NodePlan, TaskPlan } from './plan.ts'
 
 /** What is simulated: the real classes, or ones with a planted bug. */
 export interface ClassesUnderTrial {
   readonly LockService: new (...args: ConstructorParameters<typeof LockService>) => LockService
   readonly TaskScheduler: new (...args: ConstructorParameters<typeof TaskScheduler>) => TaskScheduler
+  readonly ScheduledTaskStore: new (
+    ...args: ConstructorParameters<typeof ScheduledTaskStore>
+  ) => ScheduledTaskStore
 }
 
 export const requestTimeoutMs = 400
@@ -27,8 +31,11 @@ export interface LifeOptions extends Pick<LinkOptions, 'driver' | 'open'> {
   readonly plan: NodePlan
   readonly port: Port
   readonly tasks: readonly TaskPlan[]
+  readonly fired: FiredPlan | null
   readonly number: number
   readonly seed: number
+  /** On the store's clock. */
+  readonly beganAt: number
   readonly isEdited: boolean
   /** The token of a grant, as the store knows it. */
   readonly tokenOf: (key: string, fence: number) => string
@@ -44,6 +51,8 @@ export class Life {
   readonly locks: LockService
   /** Null where there are no tasks: one costs as much as the rest of a short life. */
   readonly scheduler: TaskScheduler | null
+  readonly #store: ScheduledTaskStore | null
+  readonly #tasks: LifeTasks | null
   readonly clock: WorkerClock
   readonly beliefs: Beliefs
   readonly isEdited: boolean
@@ -78,7 +87,9 @@ export class Life {
     })
     const hasTasks = options.tasks.length > 0
     this.scheduler = hasTasks ? new classes.TaskScheduler({ locks: this.locks, controlEvery: 1_000 }) : null
-    for (const task of options.tasks) this.#schedule(task)
+    this.#store = options.fired === null ? null : new classes.ScheduledTaskStore({ locks: this.locks })
+    this.#tasks = this.scheduler === null ? null : this.#userCode(this.scheduler)
+    for (const task of options.tasks) this.#tasks?.schedule(task)
   }
 
   get isStandingStill(): boolean {
@@ -145,7 +156,8 @@ export class Life {
   async leave(drainMs: number): Promise<void> {
     this.#note('stops', '')
     this.state = 'stopping'
-    await this.scheduler?.stop({ drain: drainMs }).catch((error: unknown) => this.#failed('stop', '', error))
+    const stopping = [this.scheduler, this.#store].map(async (one) => one?.stop({ drain: drainMs }))
+    await Promise.all(stopping).catch((error: unknown) => this.#failed('stop', '', error))
     this.#note('closes', '')
     await this.locks.close().catch((error: unknown) => this.#failed('close', '', error))
     this.#note('closed', '')
@@ -188,6 +200,15 @@ export class Life {
       (error: unknown) => this.#failed('look', key, error),
     )
     this.#begin(looking)
+  }
+
+  order(deed: Extract<Deed, { kind: 'trigger' | 'backfill' }>): void {
+    if (this.#tasks !== null) this.#begin(this.#tasks.order(deed))
+  }
+
+  fire(slot: number): void {
+    const { fired } = this.#options
+    if (this.#tasks !== null && fired !== null) this.#begin(this.#tasks.fire(fired, slot))
   }
 
   async #acquire(ask: number, deed: AcquireDeed): Promise<void> {
@@ -272,28 +293,20 @@ export class Life {
     return controller.signal
   }
 
-  #schedule(task: TaskPlan): void {
-    const { name, everyMs, editedEveryMs, ttlMs: ttl, onCrash, catchUp, startDeadlineMs, workMs } = task
-    const every = this.isEdited ? editedEveryMs : everyMs
-    const policies = { onCrash, catchUp, startDeadline: startDeadlineMs, ttl }
-    this.scheduler?.schedule(name, { every, ...policies }, async (run) => {
-      const index = Math.round(run.slot.getTime() / every) + run.attempt
-      await this.#run(run, workMs[index % workMs.length] ?? 1, index % 3 === 0)
-      if (index % 5 === 0) throw new Error('failed')
+  #userCode(scheduler: TaskScheduler): LifeTasks {
+    const { history, tokenOf, isEdited, beganAt } = this.#options
+    return new LifeTasks({
+      by: this.name,
+      history,
+      beliefs: this.beliefs,
+      isEdited,
+      scheduler,
+      store: this.#store,
+      tokenOf,
+      instantOf: (at) => new Date(beganAt + at),
+      sleep: (forMs) => this.#sleep(forMs),
+      failed: (during, key, error) => this.#failed(during, key, error),
     })
-  }
-
-  async #run(run: TaskRun, workMs: number, ignoresSignal: boolean): Promise<void> {
-    const { history, tokenOf } = this.#options
-    const { task, attempt, fence, signal } = run
-    history.add({ kind: 'run', by: this.name, task, slot: run.slot.getTime(), attempt, fence })
-    const key = taskKey(task)
-    const belief = this.beliefs.begin(key, tokenOf(key, fence), fence, run)
-    const aborted = new Promise<void>((resolve) => {
-      signal.addEventListener('abort', () => resolve())
-    })
-    await (ignoresSignal ? this.#sleep(workMs) : Promise.race([this.#sleep(workMs), aborted]))
-    this.beliefs.end(belief)
   }
 
   #begin(work: Promise<unknown>): void {
@@ -308,11 +321,7 @@ export class Life {
     })
   }
 
-  #failed(
-    during: 'acquire' | 'extend' | 'release' | 'revoke' | 'look' | 'scheduler' | 'stop' | 'close',
-    key: string,
-    error: unknown,
-  ): void {
+  #failed(during: EntryOf<'error'>['during'], key: string, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
     const code = (error as { code?: string }).code ?? message
     this.#options.history.add({ kind: 'error', by: this.name, during, key, code, message })

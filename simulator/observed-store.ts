@@ -97,7 +97,8 @@ function observedTasks(tasks: TaskDriver, by: string, observer: Observer): TaskD
     claim: async (requests, call) => {
       const before = requests.map(({ task }) => table.tasks.get(task)?.run ?? null)
       const answers = await tasks.claim(requests, call)
-      for (const [index, { task, slot, after, token, ttlMs, decide }] of requests.entries()) {
+      for (const [index, request] of requests.entries()) {
+        const { task, slot, after, token, ttlMs, decide, gap, orders } = request
         const answer = answers[index]
         if (answer === undefined || !('mark' in answer)) continue
         const { outcome, mark } = answer
@@ -109,6 +110,8 @@ function observedTasks(tasks: TaskDriver, by: string, observer: Observer): TaskD
           slot: isGrant ? answer.slot : slot,
           after,
           decide,
+          gap,
+          order: orders === undefined || orders === null ? null : firstOf(orders.before),
           outcome,
           reason: 'reason' in answer ? answer.reason : '',
           token,
@@ -139,11 +142,24 @@ function observedTasks(tasks: TaskDriver, by: string, observer: Observer): TaskD
     },
     complete: async (requests, call) => {
       const answers = await tasks.complete(requests, call)
-      for (const [index, { task, slot, attempt, fence, outcome }] of requests.entries()) {
+      for (const [index, { task, slot, attempt, fence, outcome, reason }] of requests.entries()) {
         const answer = answers[index]?.outcome ?? 'nothing'
-        history.add({ kind: 'completion', by, task, slot, attempt, fence, outcome, answer })
+        history.add({ kind: 'completion', by, task, slot, attempt, fence, outcome, reason, answer })
       }
       return answers
     },
+    control: async (request, call) => {
+      const { task, kind: what, requestId, orders } = request
+      const answer = await tasks.control(request, call)
+      const { outcome } = answer
+      history.add({ kind: 'request', by, task, what, requestId, outcome, orders: orders?.after ?? '' })
+      return answer
+    },
   }
+}
+
+/** The id of the first request of an order text. */
+function firstOf(orders: string): string {
+  const [first] = JSON.parse(orders) as readonly { readonly id: string }[]
+  return first?.id ?? ''
 }

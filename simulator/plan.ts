@@ -9,6 +9,8 @@ export interface Plan {
   readonly maxBatch: number
   readonly nodes: readonly NodePlan[]
   readonly tasks: readonly TaskPlan[]
+  /** A task that timers of something else fire, by `fire` deeds. */
+  readonly fired: FiredPlan | null
   readonly deeds: readonly Deed[]
   readonly faults: readonly CallFault[]
   /** When the faults end, and everything has to come to rest. Virtual milliseconds, as all times here. */
@@ -35,10 +37,27 @@ export interface TaskPlan {
   readonly editedEveryMs: number
   readonly ttlMs: number
   readonly onCrash: 'skip' | 'retry'
-  readonly catchUp: 'none' | 'latest'
+  readonly catchUp: 'none' | 'latest' | 'all'
+  /** Null: a day. */
+  readonly catchUpWindowMs: number | null
+  readonly catchUpMax: number
   readonly startDeadlineMs: number
+  readonly overlap: 'skip' | 'queue' | 'cancel'
+  readonly timeoutMs: number | null
+  readonly jitterMs: number
+  /** The key of a lock that its runs take. */
+  readonly lock: string | null
+  readonly lockWaitMs: number
   /** How long its runs take, in turn. */
   readonly workMs: readonly number[]
+}
+
+export interface FiredPlan {
+  readonly name: string
+  readonly everyMs: number
+  readonly ttlMs: number
+  readonly startDeadlineMs: number
+  readonly workMs: number
 }
 
 /** Something that is done to a node, by it, or to the store. */
@@ -63,6 +82,17 @@ export type Deed = { readonly at: number; readonly node: string } & (
   | { readonly kind: 'outage'; readonly forMs: number; readonly hangs: boolean }
   | { readonly kind: 'set-wall-clock'; readonly byMs: number }
   | { readonly kind: 'control'; readonly task: string; readonly what: 'pause' | 'resume' | 'cancel' }
+  | { readonly kind: 'trigger'; readonly task: string; readonly requestId: string }
+  /** A range of the store's time, in milliseconds since the beginning. */
+  | {
+      readonly kind: 'backfill'
+      readonly task: string
+      readonly requestId: string
+      readonly from: number
+      readonly to: number
+    }
+  /** Something that knows the slots fires one, in milliseconds since the beginning. */
+  | { readonly kind: 'fire'; readonly slot: number }
   | ({ readonly kind: 'exception' } & NamedException)
 )
 

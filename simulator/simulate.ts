@@ -3,6 +3,7 @@ import { LockService } from '../src/core/lock-service.ts'
 import type { DriverSession, LockDriver, TaskDriver } from '../src/driver/index.ts'
 import { memoryDriver } from '../src/drivers/memory/index.ts'
 import { type MemoryNamespace, memoryNamespace } from '../src/drivers/memory/table.ts'
+import { ScheduledTaskStore } from '../src/scheduler/scheduled-task-store.ts'
 import { TaskScheduler } from '../src/scheduler/task-scheduler.ts'
 import { onEvent } from '../src/core/channels.ts'
 
@@ -75,6 +76,7 @@ class Simulation {
   readonly #places = new Map<string, Place>()
   readonly #tokens = new Map<string, string>()
   readonly #leaving = new Set<Promise<void>>()
+  readonly #beganAt: number
   #asks = 0
   #setBackMs = 0
   #isEnding = false
@@ -84,11 +86,15 @@ class Simulation {
   }
   readonly #unsubscribe: () => void
 
-  constructor(plan: Plan, { classes = { LockService, TaskScheduler }, plant }: SystemUnderTrial) {
+  constructor(
+    plan: Plan,
+    { classes = { LockService, TaskScheduler, ScheduledTaskStore }, plant }: SystemUnderTrial,
+  ) {
     this.#plan = plan
     this.#classes = classes
     this.#plant = plant
     this.history = new History(() => this.#time.now)
+    this.#beganAt = this.#time.storeNow()
     const memory = memoryDriver({ store: this.#storeName, now: this.#time.storeNow })
     const { push, maxBatch } = plan
     this.#driver = { ...memory, abilities: { ...memory.abilities, push, maxBatch } }
@@ -150,8 +156,10 @@ class Simulation {
       plan: place.plan,
       port: place.port,
       tasks: place.tasks,
+      fired: this.#plan.fired,
       number: place.lives,
       seed: this.#plan.seed,
+      beganAt: this.#beganAt,
       isEdited: place.isEdited,
       tokenOf: (key, fence) => this.#tokens.get(`${key}/${fence}`) ?? '',
     })
@@ -174,6 +182,11 @@ class Simulation {
         return life.revoke(deed.key)
       case 'look':
         return life.look(++this.#asks, deed.key)
+      case 'trigger':
+      case 'backfill':
+        return life.order(deed)
+      case 'fire':
+        return life.fire(deed.slot)
       case 'pause':
       case 'block':
       case 'suspend':
@@ -316,7 +329,10 @@ class Simulation {
   async #inherit(endedAt: number): Promise<void> {
     const heir = this.#living()[0]
     if (heir === undefined) return
+    // A task that holds one all the time leaves no chance to others.
+    const ofTasks = new Set(this.#plan.tasks.map(({ lock }) => lock))
     for (const key of lockKeys) {
+      if (ofTasks.has(key)) continue
       const startedAt = this.#time.now
       const boundMs = Math.max(0, endedAt + allArrivedMs + longestTtlMs + this.#setBackMs - startedAt) + 1_000
       let isDone = false

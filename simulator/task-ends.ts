@@ -21,7 +21,10 @@ export async function noteTasks(options: TaskEndsOptions): Promise<void> {
   if (plan.tasks.length === 0) return
   const locks = new classes.LockService({ driver, clock: time.worker() })
   const onlooker = new classes.TaskScheduler({ locks })
-  for (const { name } of plan.tasks) {
+  for (const name of [
+    ...plan.tasks.map((task) => task.name),
+    ...(plan.fired === null ? [] : [plan.fired.name]),
+  ]) {
     const entries = await time.until(onlooker.history(name, { limit: 1_000 }))
     const told = entries.map(({ slot, attempt, state, reason }) => {
       return { slot: slot.getTime(), attempt, state, reason }
@@ -39,21 +42,24 @@ function taskEnd(
 ): TaskEnd | null {
   const row = table.tasks.get(name)
   const planned = plan.tasks.find((task) => task.name === name)
-  if (row === undefined || planned === undefined) return null
+  if (row === undefined) return null
   const { everyMs } = JSON.parse(row.definition) as { everyMs: number }
-  const isEdited = everyMs === planned.editedEveryMs
+  const isEdited = everyMs === planned?.editedEveryMs
   const log = [...(table.runs.get(name)?.values() ?? [])]
   return {
     name,
     storeNow: time.storeNow(),
     mark: row.mark,
     everyMs,
-    onCrash: planned.onCrash,
+    onCrash: planned?.onCrash ?? 'skip',
     maxAttempts,
     isPaused: row.pausedBy !== null,
-    isAttended: living.some((life) => life.isEdited === isEdited),
+    // Of what is fired nobody promises that it is.
+    isAttended: planned !== undefined && living.some((life) => life.isEdited === isEdited),
     isUnedited: row.generation === 1,
     isRunning: row.run !== null,
+    lapsedForMs: row.run === null ? 0 : Math.max(0, time.storeNow() - row.run.expiresAt),
+    orders: row.orders,
     log: log.map(({ slot, attempt, state, reason, after, gap, late }) => {
       return { slot, attempt, state, reason, after, gap, late }
     }),

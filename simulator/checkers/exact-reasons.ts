@@ -1,6 +1,7 @@
 import { attendances, attended, refusals, tellingTime } from '../attendance.ts'
 import type { Entry } from '../history.ts'
 import type { NodePlan, Plan, TaskPlan } from '../plan.ts'
+import { type GrantedRun, isBusyWithin, runsOf } from '../task-runs.ts'
 import { wasClockStepped } from './named-exceptions.ts'
 import type { EntryOf, Violation } from './violation.ts'
 
@@ -19,34 +20,81 @@ export function exactReasons(history: readonly Entry[], { tasks, nodes }: Plan):
   return tasks.flatMap((task) => [
     ...falseDowntimes(history, task, nodes),
     ...falseSkips(history, task, nodes),
+    ...pausedRuns(history, task),
   ])
 }
 
-/** Slots that were passed over although somebody could have decided them until the next one came due. */
+/** Slots that were passed over although they could have been decided, or run, or for another reason than the true one. */
 function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readonly NodePlan[]): Violation[] {
   const violations: Violation[] = []
   const fleet = attendances(history, task.name)
+  const runs = runsOf(history, task.name)
   const lateMsOf = (by: string): number => nodeOf(nodes, by)?.timersLateMs ?? 0
   for (const [index, claim] of deciding(history, task.name)) {
-    const { at, by, after, slot, storeNow } = claim
+    const { at, by, after, slot, storeNow, gap } = claim
     // The moments of the past cannot be told from a clock that was stepped since.
     if (wasClockStepped(history, index)) continue
     const isEdited = fleet.find((one) => one.by === by)?.isEdited === true
     const everyMs = isEdited ? task.editedEveryMs : task.everyMs
+    const jitterMs = Math.min(task.jitterMs, everyMs * 0.9)
+    const broken = (what: string): void => void violations.push({ promise: 'G6', at, what })
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
-      const idle = fleet.find(
-        (one) =>
-          one.isEdited === isEdited &&
-          attended(one, from, from + everyMs) &&
-          everyMs > timersNeeded * lateMsOf(one.by),
-      )
-      if (idle === undefined) continue
-      const what = `${task.name} ${due} is missed: down, and ${idle.by} was there.`
-      violations.push({ promise: 'G6', at, what })
+      if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, nodes) })) {
+        broken(`${task.name} ${due} is left out, and is to be caught up.`)
+      } else if (gap === overtakenReason) {
+        if (!isBusyWithin(runs, from, from + everyMs + jitterMs))
+          broken(`${task.name} ${due} is missed: overlap, and nothing ran.`)
+      } else if (task.catchUp !== 'all') {
+        // Where it waits for another run, whoever waits with it may be gone when that ends.
+        const isQueued = task.overlap !== 'skip' && isBusyWithin(runs, from, from + everyMs + jitterMs)
+        const waitsUntil = isQueued ? at : from + everyMs
+        const idle = fleet.find(
+          (one) =>
+            one.isEdited === isEdited &&
+            attended(one, from + jitterMs, waitsUntil) &&
+            everyMs - jitterMs > timersNeeded * lateMsOf(one.by),
+        )
+        // Who has come only when the run had ended cannot know of it.
+        const isStranger = isQueued && hasComeSince(history, claim, runs)
+        if (idle !== undefined && !isStranger)
+          broken(`${task.name} ${due} is missed: down, and ${idle.by} was there.`)
+      }
     }
   }
   return violations
+}
+
+/** The claiming process was told of the task for the first time when the last run before its claim had ended. */
+function hasComeSince(
+  history: readonly Entry[],
+  { by, task, at, fence }: EntryOf<'claim'>,
+  runs: readonly GrantedRun[],
+): boolean {
+  const ended = runs.findLast(({ claim }) => claim.at < at && claim.fence !== fence)?.endedAt ?? Infinity
+  const told = history.find(
+    (entry) => entry.kind === 'registration' && entry.by === by && entry.task === task,
+  )
+  return told !== undefined && told.at >= ended
+}
+
+const overtakenReason = 'overlap'
+
+interface PassedSlot {
+  readonly due: number
+  readonly everyMs: number
+  readonly claim: EntryOf<'claim'>
+  readonly inaccuracyMs: number
+}
+
+/** With `catchUp: 'all'`: it is within the window, and among as many as may wait. */
+function isStillWanted(task: TaskPlan, { due, everyMs, claim, inaccuracyMs }: PassedSlot): boolean {
+  if (task.catchUp !== 'all') return false
+  const { storeNow } = claim
+  const windowMs = Math.max(task.catchUpWindowMs ?? Infinity, task.startDeadlineMs)
+  const newest = Math.floor((storeNow + inaccuracyMs) / everyMs) * everyMs
+  const isAmongNewest = (newest - due) / everyMs < task.catchUpMax
+  return isAmongNewest && storeNow - due < windowMs - inaccuracyMs
 }
 
 /** Slots that were decided without a run, for a reason that did not apply. */
@@ -70,6 +118,15 @@ function falseSkips(history: readonly Entry[], task: TaskPlan, nodes: readonly N
   return violations
 }
 
+/** Slots of the schedule that were granted, or retried, while an operator had paused the task. */
+function pausedRuns(history: readonly Entry[], task: TaskPlan): Violation[] {
+  if (history.some((entry) => entry.kind === 'exception' && entry.what === 'lose-data')) return []
+  return runsOf(history, task.name).flatMap(({ claim, index, order }: GrantedRun): Violation[] => {
+    if (order !== null || !isPaused(history, task.name, index)) return []
+    return [{ promise: 'G6', at: claim.at, what: `${task.name} ${claim.slot} runs, and the task is paused.` }]
+  })
+}
+
 function nodeOf(nodes: readonly NodePlan[], by: string): NodePlan | undefined {
   return nodes.find(({ name }) => by.startsWith(`${name}.`))
 }
@@ -79,6 +136,11 @@ function* deciding(history: readonly Entry[], task: string): Iterable<[number, E
   const granted = new Set<string>()
   for (const [index, entry] of history.entries()) {
     if (entry.kind !== 'claim' || entry.task !== task) continue
+    if (entry.order !== null) {
+      // Asked again, it may be the answer to the claim of a slot.
+      if (entry.fence > 0) granted.add(entry.token)
+      continue
+    }
     const isGranted = entry.outcome === 'granted' && !granted.has(entry.token)
     if (isGranted) granted.add(entry.token)
     if (isGranted || entry.outcome === 'skipped') yield [index, entry]
@@ -89,13 +151,19 @@ function* deciding(history: readonly Entry[], task: string): Iterable<[number, E
 function isLate(
   history: readonly Entry[],
   index: number,
-  { catchUp, startDeadlineMs }: TaskPlan,
+  { catchUp, catchUpWindowMs, startDeadlineMs }: TaskPlan,
   nodes: readonly NodePlan[],
 ): boolean {
   const claim = history[index] as EntryOf<'claim'>
+  const windowMs = catchUp === 'none' ? 0 : (catchUpWindowMs ?? Infinity)
+  const inaccuracyMs = inaccuracyOf(history, index, nodes)
+  return claim.storeNow - claim.slot > Math.max(startDeadlineMs, windowMs) - inaccuracyMs
+}
+
+function inaccuracyOf(history: readonly Entry[], index: number, nodes: readonly NodePlan[]): number {
+  const claim = history[index] as EntryOf<'claim'>
   const { rate = 1 } = nodeOf(nodes, claim.by) ?? {}
-  const inaccuracyMs = inaccuracy(history.slice(0, index), claim, rate)
-  return catchUp === 'none' && claim.storeNow - claim.slot > startDeadlineMs - inaccuracyMs
+  return inaccuracy(history.slice(0, index), claim, rate)
 }
 
 /**
@@ -125,10 +193,10 @@ function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, ra
 
 function isPaused(history: readonly Entry[], task: string, to: number): boolean {
   const last = history.slice(0, to).findLast((entry) => {
-    const { detail = '' } = entry.kind === 'controls' ? entry : {}
-    return detail === `pause ${task}` || detail === `resume ${task}`
+    if (entry.kind !== 'request' || entry.task !== task || entry.outcome !== 'applied') return false
+    return entry.what === 'pause' || entry.what === 'resume'
   })
-  return last?.kind === 'controls' && last.detail === `pause ${task}`
+  return last?.kind === 'request' && last.what === 'pause'
 }
 
 /** A run was under way: when the slot was decided, or since it was due where it waited for that run to end. */

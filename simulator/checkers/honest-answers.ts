@@ -9,6 +9,9 @@ const expected: Readonly<Record<EntryOf<'error'>['during'], RegExp>> = {
   // STORE_UNUSABLE: the store refused this very item.
   revoke: /^(CLOSED|STORE_UNAVAILABLE|STORE_UNUSABLE)$/,
   look: /^(CLOSED|STORE_UNAVAILABLE)$/,
+  // Unknown until somebody has registered it; a range without a decided slot; and refused, as above.
+  order: /^(CLOSED|STORE_UNAVAILABLE|STORE_UNUSABLE|UNKNOWN_TASK|INVALID_OPTION)$/,
+  fire: /^(CLOSED|STORE_UNAVAILABLE|STORE_UNUSABLE)$/,
   // STORE_UNUSABLE: closed or refused while it started.
   scheduler: /^(CLOSED|STORE_UNUSABLE)$/,
   release: /^never$/,

@@ -93,7 +93,8 @@ export async function systemWith(name: string): Promise<SystemUnderTrial> {
   const { LockService } = await coreWith(coreBug(name))
   // Of the same loading, or it would not know the service.
   const { TaskScheduler } = await import('../../src/scheduler/task-scheduler.ts')
-  return { classes: { LockService, TaskScheduler } }
+  const { ScheduledTaskStore } = await import('../../src/scheduler/scheduled-task-store.ts')
+  return { classes: { LockService, TaskScheduler, ScheduledTaskStore } }
 }
 
 /** The same driver, whose calls are counted. */

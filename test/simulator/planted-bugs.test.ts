@@ -1,10 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ClaimAnswer, ClaimRequest } from 'leasehold/driver'
+import { steadyPace } from '../../simulator/checkers/steady-pace.ts'
 import type { PromiseName } from '../../simulator/checkers/violation.ts'
 import { drawPlan } from '../../simulator/draw-plan.ts'
+import { History } from '../../simulator/history.ts'
 import { shrink } from '../../simulator/shrink.ts'
 import type { SystemUnderTrial } from '../../simulator/simulate.ts'
 import { type Trial, tryPlan } from '../../simulator/trial.ts'
+import { Claimer } from '../../src/scheduler/claimer.ts'
+import { Run, type StopOrder } from '../../src/scheduler/run.ts'
 import { leaseBugs } from '../contract/planted/lease-bugs.ts'
 import { operatorBugs } from '../contract/planted/operator-bugs.ts'
 import { taskBugs } from '../contract/planted/task-bugs.ts'
@@ -32,7 +36,8 @@ async function withCoreBug(name: string): Promise<SystemUnderTrial> {
   const { LockService } = await coreWith(bug)
   // Of the same loading, or it would not know the service.
   const { TaskScheduler } = await import('../../src/scheduler/task-scheduler.ts')
-  return { classes: { LockService, TaskScheduler } }
+  const { ScheduledTaskStore } = await import('../../src/scheduler/scheduled-task-store.ts')
+  return { classes: { LockService, TaskScheduler, ScheduledTaskStore } }
 }
 
 /** The first run that breaks the promise. */
@@ -112,6 +117,149 @@ function withClaims(change: (claim: ClaimRequest) => ClaimRequest | 'busy'): Sys
       },
     }),
   }
+}
+
+describe('a bug about the policies of a task or its manual runs turns a checker red:', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it('G5: a claim leaves the request that it carries out', async () => {
+    const system = withChangedClaims((claim) =>
+      claim.orders ? { ...claim, orders: { ...claim.orders, after: claim.orders.before } } : claim,
+    )
+    await expectFinding('G5', system, /was run twice for one request/)
+  })
+
+  it('G6: a request drops those that wait', async () => {
+    const system: SystemUnderTrial = {
+      plant: ({ tasks }) => ({
+        tasks: {
+          control: (request, call) => {
+            if (!request.orders) return tasks.control(request, call)
+            const last = (JSON.parse(request.orders.after) as unknown[]).slice(-1)
+            const orders = { ...request.orders, after: JSON.stringify(last) }
+            return tasks.control({ ...request, orders }, call)
+          },
+        },
+      }),
+    }
+    await expectFinding('G6', system, /was taken, and ran 0 times|is to run .* and ran/)
+  })
+
+  it('G6: the schedule of a paused task goes on', async () => {
+    const system: SystemUnderTrial = {
+      plant: ({ tasks, table }) => ({
+        tasks: {
+          claim: (requests, call) => {
+            for (const { task } of requests) {
+              const row = table.tasks.get(task)
+              if (row !== undefined) table.tasks.set(task, { ...row, pausedBy: null })
+            }
+            return tasks.claim(requests, call)
+          },
+        },
+      }),
+    }
+    await expectFinding('G6', system, /runs, and the task is paused/)
+  })
+
+  it('G6: whatever was left out is said to have met another run', async () => {
+    const { ask } = Claimer.prototype
+    vi.spyOn(Claimer.prototype, 'ask').mockImplementation(function (this: Claimer, claim) {
+      return ask.call(this, claim.orders === undefined ? { ...claim, gap: 'overlap' } : claim)
+    })
+    await expectFinding('G6', {}, /is missed: overlap, and nothing ran/)
+  })
+
+  it('G6: missed slots that are to be caught up are left out', async () => {
+    const system: SystemUnderTrial = {
+      plant: ({ tasks, now }) => ({
+        tasks: {
+          claim: (claims, call) => {
+            const newest = claims.map((claim) => {
+              const { catchUp, everyMs } = JSON.parse(claim.definition) as {
+                catchUp: string
+                everyMs: number
+              }
+              if (claim.orders || catchUp !== 'all') return claim
+              return { ...claim, slot: Math.max(claim.slot, Math.floor(now() / everyMs) * everyMs) }
+            })
+            return tasks.claim(newest, call)
+          },
+        },
+      }),
+    }
+    await expectFinding('G6', system, /is left out, and is to be caught up/)
+  })
+
+  it('G7: a fire is told that its slot was decided, and it was not', async () => {
+    const system: SystemUnderTrial = {
+      plant: ({ tasks }) => ({
+        tasks: {
+          claim: async (requests, call) => {
+            const answers = await tasks.claim(requests, call)
+            return answers.map((answer, index) =>
+              requests[index]?.task === 'fired' && answer.outcome === 'early'
+                ? { ...answer, outcome: 'decided' }
+                : answer,
+            )
+          },
+        },
+      }),
+    }
+    await expectFinding('G7', system, /skipped, and the store has not decided it/)
+  })
+
+  it('G7: a manual run is told apart by the claim that was answered', async () => {
+    const { ask } = Claimer.prototype
+    vi.spyOn(Claimer.prototype, 'ask').mockImplementation(async function (this: Claimer, claim) {
+      const claimed = await ask.call(this, claim)
+      return claimed && { ...claimed, isManual: claim.orders !== undefined }
+    })
+    await expectFinding('G7', {}, /for a slot|for a manual run/, 300)
+  })
+
+  it.each([
+    ['G6', 'timeout', /is renewed past its timeout/],
+    ['G6', 'cancelled', /in the way of a newer slot/],
+    ['G3', 'lock', /lost the lock .* was not told/],
+  ] as const)('%s: a run does not hear that it is to stop: %s', async (promise, kind, finding) => {
+    const { stop } = Run.prototype
+    vi.spyOn(Run.prototype, 'stop').mockImplementation(function (this: Run, order: StopOrder) {
+      if (order.kind !== kind) stop.call(this, order)
+    })
+    await expectFinding(promise, {}, finding, 300)
+  })
+
+  it('G9: a process asks the store all the time', () => {
+    let at = 0
+    const history = new History(() => at)
+    const call = { kind: 'call', by: 'n1.1', verb: 'claim', what: 'tick', fault: null } as const
+    for (let number = 1; number <= 240; number++, at += 5) history.add({ ...call, number })
+    expect(steadyPace(history.entries)).toEqual([])
+    for (let number = 241; number <= 500; number++, at += 3) history.add({ ...call, number })
+    expect(steadyPace(history.entries).map(({ promise }) => promise)).toEqual(['G9'])
+  })
+})
+
+function withChangedClaims(change: (claim: ClaimRequest) => ClaimRequest): SystemUnderTrial {
+  return {
+    plant: ({ tasks }) => ({ tasks: { claim: (claims, call) => tasks.claim(claims.map(change), call) } }),
+  }
+}
+
+async function expectFinding(
+  promise: PromiseName,
+  system: SystemUnderTrial,
+  finding: RegExp,
+  seeds = 150,
+): Promise<void> {
+  for (let seed = 1; seed <= seeds; seed++) {
+    const plan = drawPlan(seed)
+    if (!plan.deeds.some(({ kind }) => kind === 'trigger' || kind === 'backfill')) continue
+    const { violations } = await tryPlan(plan, system)
+    if (violations.some((found) => found.promise === promise && finding.test(found.what))) return
+  }
+  expect.fail(`No run of ${seeds} shows it.`)
 }
 
 /** What some runs show to be broken of a promise. */
