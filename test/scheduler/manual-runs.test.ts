@@ -129,8 +129,8 @@ describe('a task that an operator triggers from another process', () => {
     node.link.plan('claim', 'lose-answer')
     await fleet.time.until(node.tasks.trigger('task'))
     await fleet.advance(12_000)
-    // The slot in between met the manual run.
-    expect(told).toEqual(['9.99 manual', '20 due'])
+    expect(told.filter((line) => line.endsWith('manual'))).toEqual(['9.99 manual'])
+    expect(told.at(-1)).toBe('20 due')
   })
 
   it('is told apart although it is a further attempt of its slot, and the answer was lost', async () => {
