@@ -49,7 +49,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
   #deferral: Deferral | null = null
   /** The slot that waits for the end of an earlier run (`overlap: 'queue'`); surely, if the store said so. */
-  #queued: { readonly slot: number; readonly isSure: boolean; readonly gap: string } | null = null
+  #queued: { readonly slot: number; readonly isSure: boolean } | null = null
   #mustLook = false
   #working: Promise<void> | null = null
   /** As a lane: the slot that was handed to it. */
@@ -269,7 +269,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const mustWait =
       running !== null && !running.hasLapsed && (decide === 'miss' || this.#queued?.slot === slot)
     if (!mustWait || asked.slot !== slot) return asked
-    if (this.#queued?.slot !== slot) this.#queue(asked, running, this.#isOwn(running))
+    if (this.#queued?.slot !== slot) this.#queue(slot, running, this.#isOwn(running))
     // What is known of the run is older than the slot: before it counts as met the store is asked.
     this.#mustLook = this.#queued?.isSure !== true && slot > busyUntil
     if (this.definition.catchUp !== 'all') this.#dueAt = this.#dueTime(this.definition.schedule.next(slot))
@@ -290,12 +290,10 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       const isFirst = this.#lanes === null && running?.hasLapsed === false && running.attempt === 1
       return isFirst && passed <= busyUntil ? { ...claim, gap: overtakenReason } : claim
     }
-    if (slot === queued.slot) return { ...claim, decide: 'run', gap: queued.gap }
-    const isAllMet = queued.gap === overtakenReason || schedule.latest(queued.slot - 1) <= after
-    if (this.#lanes !== null || (isAllMet && passed <= Math.max(queued.slot, busyUntil)))
+    if (this.#lanes !== null || passed <= Math.max(queued.slot, busyUntil))
       return { ...claim, decide: 'run', gap: overtakenReason }
-    // What came due before it, or later, may have met nothing: it is decided apart.
-    return { slot: queued.slot, after, decide: 'miss', gap: queued.gap, reason: overtakenReason }
+    // What came due later may have met nothing: it is decided apart.
+    return { slot: queued.slot, after, decide: 'miss', gap: overtakenReason, reason: overtakenReason }
   }
 
   #dueTime(slot: number): number {
@@ -303,8 +301,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   }
 
   /** The claimed slot waits for an earlier run. */
-  #queue({ slot, gap }: Claim, running: Pick<SeenRun, 'fence'>, isSure: boolean): void {
-    this.#queued = { slot, isSure, gap }
+  #queue(slot: number, running: Pick<SeenRun, 'fence'>, isSure: boolean): void {
+    this.#queued = { slot, isSure }
     if (this.definition.overlap !== 'cancel') return
     const reason = `its next slot, ${new Date(slot).toISOString()}, has come (overlap: 'cancel')`
     for (const run of this.#runs.keys()) {
@@ -358,7 +356,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     if (claim.orders !== undefined) return null
     // A hand-over takes moments, a manual run as long as it takes.
     if (lapseClaim.rules === undefined) await this.#claimer.rest()
-    else this.#queued = { slot, isSure: true, gap: claim.gap }
+    else this.#queued = { slot, isSure: true }
     return null
   }
 
@@ -393,7 +391,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     } else if (claim.orders !== undefined) {
       if (answer.orders === claim.orders.before && answer.outcome !== 'held') await this.#claimer.rest()
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
-      if (this.#lanes === null && !this.definition.isLane) this.#queue(claim, answer.running, true)
+      if (this.#lanes === null && !this.definition.isLane) this.#queue(claim.slot, answer.running, true)
     } else if (answer.outcome === 'early') {
       await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
