@@ -53,3 +53,12 @@ function lapsesOf(history: readonly Entry[]): ReadonlyMap<string, number> {
 export function isBusyWithin(runs: readonly GrantedRun[], from: number, to: number): boolean {
   return runs.some(({ claim, endedAt }) => claim.at <= to && endedAt >= from)
 }
+
+/** The same, or at some moment of this time a run that had lapsed was still to be retried. */
+export function isUnfinishedWithin(runs: readonly GrantedRun[], from: number, to: number): boolean {
+  return runs.some(({ claim, endedAt }, index) => {
+    const next = runs[index + 1]
+    const until = next?.isTakeover === true ? Math.max(endedAt, next.claim.at) : endedAt
+    return claim.at <= to && until >= from
+  })
+}

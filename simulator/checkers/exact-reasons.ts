@@ -1,7 +1,7 @@
 import { attendances, attended, refusals, tellingTime } from '../attendance.ts'
 import type { Entry } from '../history.ts'
 import type { NodePlan, Plan, TaskPlan } from '../plan.ts'
-import { type GrantedRun, isBusyWithin, runsOf } from '../task-runs.ts'
+import { type GrantedRun, isBusyWithin, isUnfinishedWithin, runsOf } from '../task-runs.ts'
 import { wasClockStepped } from './named-exceptions.ts'
 import type { EntryOf, Violation } from './violation.ts'
 
@@ -43,7 +43,8 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readon
       if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, nodes) })) {
         broken(`${task.name} ${due} is left out, and is to be caught up.`)
       } else if (gap === overtakenReason) {
-        if (!isBusyWithin(runs, from, from + everyMs + jitterMs))
+        // What has crashed and is retried later is in the way of the slots between as well.
+        if (!isUnfinishedWithin(runs, from, from + everyMs + jitterMs))
           broken(`${task.name} ${due} is missed: overlap, and nothing ran.`)
       } else if (task.catchUp !== 'all') {
         // Where it waits for another run, whoever waits with it may be gone when that ends.
