@@ -47,6 +47,7 @@ export interface ResolvedFire {
 }
 
 const fireOptionNames = ['slot', 'cron', 'timeZone', 'every', 'startDeadline', ...leaseOptionNames] as const
+const day = 86_400_000
 /** Timers of Node.js may ring a fraction of a millisecond before their time. */
 const earlyMs = 50
 
@@ -90,6 +91,15 @@ export function resolveFire(name: string, given: FireOptions, defaults: TaskDefa
     text,
   }
   return { definition, slot, lease, startDeadlineMs }
+}
+
+/** Fired a day before its time on the very clock that fires it: a mistake, not a fast clock. @throws InvalidOptionError */
+export function assertDue(slot: number, wall: number): void {
+  if (slot <= wall + day) return
+  throw new InvalidOptionError(
+    'slot',
+    `The slot ${new Date(slot).toISOString()} is more than a day ahead of this host's clock: name one that is being fired.`,
+  )
 }
 
 /** The slot that a timer on this host's clock has just rung for. @throws InvalidOptionError */

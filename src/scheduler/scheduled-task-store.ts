@@ -8,7 +8,7 @@ import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
 import { createDesk, type Desk } from './desk.ts'
 import { drainWithin } from './drain.ts'
-import { firedSlot, type FireOptions, resolveFire, type SlotTiming } from './fire-options.ts'
+import { assertDue, firedSlot, type FireOptions, resolveFire, type SlotTiming } from './fire-options.ts'
 import { FiredTask } from './fired-task.ts'
 import { LockedRuns } from './locked-runs.ts'
 import { LogPurge } from './log-purge.ts'
@@ -103,6 +103,7 @@ export class ScheduledTaskStore {
     this.#assertOpen(name)
     if (definition === null) return this.#locked.run(name, fn, lease)
     const wall = this.#context.options.clock.wall()
+    if (slot !== null) assertDue(slot, wall)
     const fired = this.#taskOf(definition)
     const hasRun = await fired.fire(slot ?? firedSlot(definition, wall), fn, startDeadlineMs)
     return hasRun ? 'ran' : 'skipped'

@@ -274,6 +274,7 @@ describe('bad input is refused before anything is sent', () => {
   it.each([
     ['an invalid date', { slot: new Date('nonsense') }, 'slot'],
     ['a slot with fractions', { slot: 1.5 }, 'slot'],
+    ['a slot more than a day ahead', { slot: new Date(Date.now() + 2 * 86_400_000) }, 'slot'],
     ['a cron and an interval', { cron: '* * * * *', every: '1m' }, 'every'],
     ['an impossible cron', { cron: '0 0 31 2 *' }, 'cron'],
     ['a zone without a cron', { timeZone: 'Europe/Paris' }, 'timeZone'],
