@@ -153,7 +153,7 @@ describe.each(Object.entries(addresses))('processes on %s', async (name, address
       const pod = await TaskPod.start({
         address: store,
         namespace,
-        tasks: { slow: { options: { every: '500ms', ttl: '900ms' }, workMs: 3_000 } },
+        tasks: { slow: { options: { every: '500ms', ttl: '2s' }, workMs: 4_000 } },
       })
       const operator = await operatorOf(store, namespace)
       await pod.told('begun', 'slow')
