@@ -44,7 +44,9 @@ local function read(name)
   local record = try('GET', name)
   if not record then return nil end
   if type(record) == 'table' then return nil, 0, 0, record.err end
-  local fence, expires = tonumber(sub(record, 3, 18)), tonumber(sub(record, 20, 35))
+  -- Digits alone: to Lua 'nan' is a number as well.
+  local fence = tonumber(match(sub(record, 3, 18), '^%d+$'))
+  local expires = tonumber(match(sub(record, 20, 35), '^%d+$'))
   if fence and expires and sub(record, 1, 2) == '1 ' then return record, fence, expires end
   return nil, 0, 0, 'FOREIGN it is no record of this version of Leasehold'
 end

@@ -51,6 +51,7 @@ local function load(name)
     local value = values[i]
     if numbers[field] then
       value = tonumber(value)
+      if value ~= value then value = nil end
     elseif flags[field] then
       value = value == '1'
     elseif lists[field] then

@@ -99,8 +99,14 @@ export async function stress(
         }
         if (answer.outcome !== 'held') continue
         counts.renewed++
+        const until = sentAt + answer.remainingMs
+        // Dead on arrival, since this process stood still for so long: nobody trusted it any more.
+        if (beliefs.get(key) !== belief && until <= performance.now()) {
+          own.delete(key)
+          continue
+        }
         if (beliefs.get(key) !== belief) violations.push(`${key} renewed after it was granted to another`)
-        belief.until = Math.max(belief.until, sentAt + answer.remainingMs)
+        belief.until = Math.max(belief.until, until)
       }
     }
 
