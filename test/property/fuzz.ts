@@ -8,8 +8,9 @@ export interface FuzzOptions {
 }
 
 /**
- * Tries a property with random examples, other ones each time. What fails is shrunk, and its seed and path are in the
- * message: `FUZZ_SEED=<seed> FUZZ_PATH=<path> npx vitest run <file> -t <test>` tries that example first again.
+ * Tries a property with random examples, the same ones each time. What fails is shrunk, and its seed and path are in the
+ * message: `FUZZ_SEED=<seed> FUZZ_PATH=<path> npx vitest run <file> -t <test>` tries that example first again. Other
+ * examples: `FUZZ_SEED=random`, more: `FUZZ_RUNS=5000`.
  */
 export async function fuzz<Example>(
   examples: fc.Arbitrary<Example>,
@@ -28,7 +29,8 @@ export async function fuzz<Example>(
       }),
       {
         numRuns: FUZZ_RUNS === undefined ? runs : Number(FUZZ_RUNS),
-        ...(FUZZ_SEED === undefined ? {} : { seed: Number(FUZZ_SEED) }),
+        // The same examples each time; FUZZ_SEED=random tries others.
+        ...(FUZZ_SEED === 'random' ? {} : { seed: Number(FUZZ_SEED ?? 1) }),
         ...(FUZZ_PATH === undefined ? {} : { path: FUZZ_PATH }),
       },
     )
