@@ -66,6 +66,7 @@ export class Hold implements Renewable, Trusted {
   #dueAt = Infinity
   #attempt = 1
   #lifetimeReached = false
+  #isBeingReturned = false
   #renewing: boolean
   #controller: AbortController | undefined
 
@@ -120,6 +121,14 @@ export class Hold implements Renewable, Trusted {
     this.#state = 'ended'
     this.#forget()
     return true
+  }
+
+  /**
+   * Its owner gives it back, and renews it until the store has confirmed that. A renewal that finds it gone meanwhile ends
+   * it, and is no loss.
+   */
+  beginReturn(): void {
+    this.#isBeingReturned = true
   }
 
   /** Renews no more; what is held lapses at its deadline. */
@@ -193,7 +202,8 @@ export class Hold implements Renewable, Trusted {
     if (!this.isHeld) return 'lost'
     const { owner, heartbeatMs } = this.#options
     if (answer.outcome === 'lost') {
-      this.lose(answer.reason ?? 'gone')
+      if (this.#isBeingReturned) this.end()
+      else this.lose(answer.reason ?? 'gone')
       return 'lost'
     }
     if (answer.outcome !== 'held') return 'held'

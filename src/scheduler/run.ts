@@ -115,6 +115,7 @@ export class Run {
       this.#ended('abandoned', outcome.cause)
       return false
     }
+    this.#hold.beginReturn()
     const recorded = await this.#record(outcome)
     this.#hold.end()
     if (outcome.outcome === 'skipped') this.#leftOut(outcome)

@@ -52,6 +52,26 @@ describe('a handler', () => {
     expect(() => run?.assertHeld()).toThrow(LeaseLostError)
   })
 
+  it('that has ended is told of no loss by a renewal that the record of its end has overtaken', async () => {
+    const fleet = new Fleet()
+    const node = fleet.node()
+    let signal: AbortSignal | undefined
+    node.runs('task', { every: '10s', ttl: '900ms' }, (run) => {
+      signal = run.signal
+      return fleet.time.sleep(200)
+    })
+    await fleet.start(node)
+    node.link.plan('complete', async (pass) => {
+      const answer = await pass()
+      await fleet.time.sleep(500)
+      return answer
+    })
+    await fleet.advance(11_000)
+    expect(node.link.count('refresh')).toBe(1)
+    expect(await fleet.history('task')).toEqual(['10/1 succeeded'])
+    expect(signal?.aborted).toBe(false)
+  })
+
   it.each<[string, () => unknown, string]>([
     [
       'throws',
