@@ -42,7 +42,8 @@ function startProcess() {
   }
   const main = fileURLToPath(new URL('dist/main.js', import.meta.url))
   const child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  // After its last line, which may come later than its exit.
+  const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal)))
   const ready = new Promise((resolve) => {
     createInterface(child.stdout).on('line', (line) => {
       // Beside what Nest logs.

@@ -101,7 +101,8 @@ describe.each<NestVersion>([12, 11])('three processes of the example on Nest %i'
         done.push(told)
         if (told.begun) tellBegun()
       })
-      const ended = once(child, 'exit')
+      // After its last line, which may come later than its exit.
+      const ended = once(child, 'close')
       await begun
       const killedAt = Date.now()
       child.kill('SIGTERM')

@@ -37,7 +37,8 @@ export class TaskPod {
 
   constructor(child: ChildProcess) {
     this.#child = child
-    this.ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
+    // After its last message, which may come later than its exit.
+    this.ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
     child.on('message', (event) => this.events.push(event as TaskPodEvent))
     onTestFinished(async () => {
       child.kill('SIGKILL')

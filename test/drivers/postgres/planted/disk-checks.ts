@@ -2,28 +2,12 @@ import pg from 'pg'
 import { expect } from 'vitest'
 import type { ClaimAnswer, DriverSession } from 'leasehold/driver'
 import type { Check } from '../../../support/planting.ts'
-import { startPostgres, type TestServer } from '../../../support/servers.ts'
+import type { TestServer } from '../../../support/servers.ts'
 import { asking, call, token } from '../database.ts'
+import { ownServer } from './own-server.ts'
 import type { Trial } from './trial.ts'
 
 /* Checks about what a crash of the server may forget, on a server of their own. */
-
-let server: Promise<TestServer> | undefined
-
-/** Nobody writes to the disk for ten seconds unless a commit asks for it. */
-const startServer = (): Promise<TestServer> =>
-  startPostgres({
-    config: {
-      wal_writer_delay: '10s',
-      synchronous_commit: 'off',
-      autovacuum: 'off',
-      bgwriter_lru_maxpages: '0',
-    },
-  })
-
-export async function stopServer(): Promise<void> {
-  await (await server)?.close()
-}
 
 /** A client on the server of these checks, and a session of the driver under trial over it. */
 async function connect({ postgresDriver }: Trial): Promise<{
@@ -31,14 +15,13 @@ async function connect({ postgresDriver }: Trial): Promise<{
   readonly client: pg.Client
   readonly session: DriverSession
 }> {
-  server ??= startServer()
-  const { url } = await server
-  const client = new pg.Client(url)
+  const server = await ownServer()
+  const client = new pg.Client(server.url)
   client.on('error', () => {})
   await client.connect()
   const session = postgresDriver(client, { listen: false }).open('ns')
   await session.tasks.poll(call)
-  return { server: await server, client, session }
+  return { server, client, session }
 }
 
 export const aRenewalOutlivesACrash: Check<Trial> = {

@@ -3,14 +3,14 @@ import { testPlanted } from '../../../support/planting.ts'
 import { isAvailable } from '../../../support/stores.ts'
 import { type Database, freshDatabase } from '../database.ts'
 import { bugs } from './bugs.ts'
-import { stopServer } from './disk-checks.ts'
+import { stopOwnServer } from './own-server.ts'
 
 describe.skipIf(!(await isAvailable('postgres')))('the PostgreSQL driver', () => {
   let database: Database
   beforeAll(async () => (database = await freshDatabase()))
   afterAll(async () => {
     await database[Symbol.asyncDispose]()
-    await stopServer()
+    await stopOwnServer()
   })
 
   testPlanted({

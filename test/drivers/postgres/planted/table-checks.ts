@@ -1,7 +1,9 @@
-import { expect } from 'vitest'
+import pg from 'pg'
+import { expect, onTestFinished } from 'vitest'
 import type { DriverFault } from '../../../../src/core/errors.ts'
 import type { Check } from '../../../support/planting.ts'
 import { asking, call } from '../database.ts'
+import { ownServer } from './own-server.ts'
 import type { Trial } from './trial.ts'
 
 /* Checks about what statements cost: what they read, what they write, and whose connection they take. */
@@ -12,21 +14,24 @@ const freshPrefix = (): string => `planted_${++made}_`
 
 export const renewalsLeaveTheIndexesAlone: Check<Trial> = {
   sentence: 'a renewal writes to no index',
-  async run({ postgresDriver, database }) {
+  async run({ postgresDriver }) {
     const tablePrefix = freshPrefix()
-    const client = await database.client()
+    const client = new pg.Client((await ownServer()).url)
+    onTestFinished(() => client.end())
+    await client.connect()
     const { locks } = postgresDriver(client, { tablePrefix }).open('ns')
     const leases = Array.from({ length: 20 }, (_, index) => asking(`key-${index}`))
     await locks.acquire(leases, call)
     for (let round = 0; round < 20; round++) await locks.refresh(leases, call)
     await client.query('select pg_stat_force_next_flush()')
     await client.query('select 1')
-    const [counts] = await database.sql(
+    const { rows } = await client.query<{ updates: number; hot: number }>(
       `select n_tup_upd::int as updates, n_tup_hot_upd::int as hot from pg_stat_user_tables where relname = $1`,
       [`${tablePrefix}leases`],
     )
-    expect(counts!['updates']).toBe(400)
-    expect(counts!['hot']).toBeGreaterThan(390)
+    const [counts] = rows
+    expect(counts!.updates).toBe(400)
+    expect(counts!.hot).toBeGreaterThan(390)
   },
 }
 
