@@ -1,6 +1,6 @@
 import type { CallOptions } from '../driver/driver.ts'
 import { sleep, type Timer } from './clock.ts'
-import { DriverFault, messageOf, StoreUnavailableError, StoreUnusableError } from './errors.ts'
+import { DriverFault, isFinal, messageOf, StoreUnavailableError, StoreUnusableError } from './errors.ts'
 import type { ServiceContext } from './service-context.ts'
 
 /**
@@ -45,8 +45,7 @@ async function askWithinTime<Answer>(
 export function storeError(what: string, cause: unknown): StoreUnavailableError | StoreUnusableError {
   const reason = messageOf(cause)
   const kind = cause instanceof DriverFault ? cause.kind : 'unknown'
-  if (kind === 'unusable' || kind === 'bad-item')
-    return new StoreUnusableError(`Could not ${what}: ${reason}`, { cause })
+  if (isFinal(cause)) return new StoreUnusableError(`Could not ${what}: ${reason}`, { cause })
   return new StoreUnavailableError(
     `Could not ${what}: ${reason} Check that the store is up and reachable.`,
     kind === 'unknown' ? 'unknown' : 'no',

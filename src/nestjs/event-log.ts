@@ -1,5 +1,6 @@
 import type { LoggerService } from '@nestjs/common'
 import { onEvent } from '../index.ts'
+import { messageOf } from './message-of.ts'
 
 /**
  * Tells Nest's logger what the library has to say about one namespace: what needs a look as errors and warnings, what
@@ -26,12 +27,12 @@ export function logEvents(
     onEvent('leasehold:refresh-failed', (event) => {
       if (event.namespace !== namespace) return
       logger.warn(
-        `The lease of ${JSON.stringify(event.key)} could not be renewed, and is tried again: ${textOf(event.error)}`,
+        `The lease of ${JSON.stringify(event.key)} could not be renewed, and is tried again: ${messageOf(event.error)}`,
       )
     }),
     onEvent('leasehold:deaf', (event) => {
       if (event.namespace === namespace)
-        logger.warn(`No push from the store, so waiters ask: ${textOf(event.error)}`)
+        logger.warn(`No push from the store, so waiters ask: ${messageOf(event.error)}`)
     }),
     onEvent('leasehold:superseded', (event) => {
       if (event.namespace !== namespace) return
@@ -41,7 +42,7 @@ export function logEvents(
     }),
     onEvent('leasehold:scheduler-error', (event) => {
       if (event.namespace !== namespace) return
-      logger.error(`${event.task ?? 'The scheduler'}: ${textOf(event.error)}`)
+      logger.error(`${event.task ?? 'The scheduler'}: ${messageOf(event.error)}`)
     }),
     onEvent('leasehold:slot', (event) => {
       if (event.namespace !== namespace || !['skipped', 'missed', 'lost'].includes(event.outcome)) return
@@ -54,16 +55,12 @@ export function logEvents(
       if (event.namespace !== namespace || event.outcome === 'succeeded') return
       const line = `${event.task} of ${at(event.slot)} ${event.outcome}`
       if (event.outcome !== 'failed') logger.warn(line)
-      else if (isOwnTask(event.task)) logger.error(`${line}: ${textOf(event.error)}`, stackOf(event.error))
+      else if (isOwnTask(event.task)) logger.error(`${line}: ${messageOf(event.error)}`, stackOf(event.error))
     }),
   ]
   return () => {
     for (const end of unsubscribe) end()
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function stackOf(error: unknown): string | undefined {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { Moment, Timer } from '../core/clock.ts'
+import type { Moment, Timer, TimerOptions } from '../core/clock.ts'
 import { Deadline } from '../core/deadline.ts'
 import { DriverFault } from '../core/errors.ts'
 import type { ClaimAnswer, ClaimRequest, OrdersChange } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
 import type { Desk } from './desk.ts'
-import { errorText } from './error-text.ts'
+import { itemFault } from './item-fault.ts'
 import { laneLabel, type Place } from './lanes.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
@@ -36,6 +36,9 @@ export interface Claimed {
   readonly isManual: boolean
 }
 
+/** A claim that was granted. */
+export type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }
+
 /**
  * Puts the claims of one task to the store, one at a time. While an answer is owed the token stays the same, whatever is
  * claimed meanwhile: if a claim whose answer was lost was granted, the next one is answered with that very run. Once that
@@ -50,8 +53,9 @@ export class Claimer {
   readonly #stopped: Promise<void>
   #endPauses: () => void = () => {}
   #token: string | null = null
-  /** What was claimed under this token: a grant may be the answer to any of it. */
-  #asked: Claim[] = []
+  /** The slots that were claimed under this token, and whether as manual runs: a grant may be the answer to any of it. */
+  readonly #asked = new Map<number, boolean>()
+  #timesAsked = 0
   #attempt = 1
   #busy = 0
   #fault: DriverFault | null = null
@@ -84,7 +88,8 @@ export class Claimer {
     const { clock } = context.options
     this.#fault = null
     const token = (this.#token ??= randomBytes(18).toString('base64url'))
-    this.#asked.push(claim)
+    this.#asked.set(claim.slot, claim.orders !== undefined)
+    this.#timesAsked++
     const sent = await verbs.claims.submit(this.#request(claim, token), {
       timeoutMs: this.#task.lease.requestTimeoutMs,
       attempt: this.#attempt,
@@ -105,8 +110,7 @@ export class Claimer {
       return null
     }
     if (answer.outcome === 'failed') {
-      const { error } = answer
-      this.#fault = error instanceof DriverFault ? error : new DriverFault('bad-item', errorText(error))
+      this.#fault = itemFault(answer.error)
       reportError(context, answer.error, this.#task.name)
       await this.rest()
       return null
@@ -120,7 +124,8 @@ export class Claimer {
     }
     const isManual = isGrant && this.#isManual(answer)
     this.#token = null
-    this.#asked = []
+    this.#asked.clear()
+    this.#timesAsked = 0
     this.#attempt = 1
     this.#busy = 0
     return { answer, token, sentAt, isManual }
@@ -128,8 +133,8 @@ export class Claimer {
 
   /** A takeover is the run of somebody else, unless it is granted again: then its attempt is a later one of its slot. */
   #isManual({ slot, outcome }: { readonly slot: number; readonly outcome: string }): boolean {
-    if (outcome === 'takeover' && this.#asked.length === 1) return false
-    return this.#asked.findLast((claim) => claim.slot === slot)?.orders !== undefined
+    if (outcome === 'takeover' && this.#timesAsked === 1) return false
+    return this.#asked.get(slot) === true
   }
 
   /** A pause, longer with each one before {@link refresh}: the store answers, but nothing comes of it. */
@@ -142,12 +147,13 @@ export class Claimer {
     this.#refusal.reset()
   }
 
-  async pause(milliseconds: number): Promise<void> {
+  /** A pause of this length. */
+  async pause(milliseconds: number, options?: TimerOptions): Promise<void> {
     let timer: Timer | undefined
     const { clock } = this.#desk.context.options
     await this.#unlessStopped(
       new Promise<void>((resolve) => {
-        timer = clock.setTimer(milliseconds, resolve)
+        timer = clock.setTimer(milliseconds, resolve, options)
       }),
     )
     timer?.cancel()

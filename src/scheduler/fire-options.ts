@@ -4,11 +4,13 @@ import { InvalidOptionError } from '../core/errors.ts'
 import { type LeaseOptions, resolveLeaseOptions } from '../core/options.ts'
 import { readOptions } from '../core/read-options.ts'
 import { toStoredKey } from '../core/stored-key.ts'
+import { shownName } from './definition-text.ts'
 import { externalSchedule } from './external-schedule.ts'
+import type { Schedule } from './schedule.ts'
 import {
   givenLeaseOptions,
   leaseOptionNames,
-  resolveSchedule,
+  type ScheduleTiming,
   type TaskDefaults,
   type TaskDefinition,
 } from './task-options.ts'
@@ -52,7 +54,12 @@ const day = 86_400_000
 const earlyMs = 50
 
 /** @throws InvalidOptionError */
-export function resolveFire(name: string, given: FireOptions, defaults: TaskDefaults): ResolvedFire {
+export function resolveFire(
+  name: string,
+  given: FireOptions,
+  defaults: TaskDefaults,
+  scheduleOf: (timing: ScheduleTiming) => Schedule,
+): ResolvedFire {
   const options = readOptions('run', given, fireOptionNames)
   const storedName = toStoredKey('name', name)
   const { cron, every, timeZone } = options
@@ -68,9 +75,13 @@ export function resolveFire(name: string, given: FireOptions, defaults: TaskDefa
     throw new InvalidOptionError('timeZone', 'timeZone goes with cron.')
   }
   if (!isTimed && slot === null) return { definition: null, slot, lease, startDeadlineMs }
-  const schedule = isTimed ? resolveSchedule({ cron, every, timeZone }, defaults.timeZone) : externalSchedule
-  const shownName = storedName === name ? {} : { name: name.slice(0, 200) }
-  const text = JSON.stringify({ ...shownName, ...schedule.timing, fired: true, ttlMs: resolved.ttlMs })
+  const schedule = isTimed ? scheduleOf({ cron, every, timeZone }) : externalSchedule
+  const text = JSON.stringify({
+    ...shownName(name, storedName),
+    ...schedule.timing,
+    fired: true,
+    ttlMs: resolved.ttlMs,
+  })
   const definition: TaskDefinition = {
     name,
     storedName,

@@ -1,20 +1,18 @@
 import { publish } from '../core/channels.ts'
-import type { Timer } from '../core/clock.ts'
-import { ClosedError, DriverFault, quoted } from '../core/errors.ts'
+import { ClosedError, DriverFault, isFinal, quoted } from '../core/errors.ts'
 import { storeError } from '../core/store-call.ts'
 import type { Attendee } from './attendance.ts'
-import { Claimer, type Claimed } from './claimer.ts'
+import { Claimer, type Claimed, type Granted } from './claimer.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
 import { leaveOut } from './leave-out.ts'
 import { gapReason } from './policies.ts'
 import { Registration, type Registered } from './registration.ts'
-import { Run, type StopOrder } from './run.ts'
+import { Run, runGrant, type StopOrder } from './run.ts'
+import { Supersession } from './supersession.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 import { unsafeFence } from './unsafe-fence.ts'
-
-type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }
 
 /** The longest sleep until a slot that is still to come: the store's time is estimated better meanwhile. */
 const longestSleep = 60_000
@@ -28,10 +26,9 @@ export class FiredTask implements Attendee, Draining {
   readonly #desk: Desk
   readonly #claimer: Claimer
   readonly #registration: Registration
+  readonly #supersession: Supersession
   readonly #runs = new Map<Run, Promise<boolean>>()
-  readonly #sleeps = new Set<() => void>()
   #mark: number | null = null
-  #isSuperseded = false
   #isStopping = false
   #isCutShort = false
   /** The claims of this process, one after the other. */
@@ -42,6 +39,7 @@ export class FiredTask implements Attendee, Draining {
     this.definition = definition
     this.#claimer = new Claimer(desk, definition)
     this.#registration = new Registration(desk, definition)
+    this.#supersession = new Supersession(desk, definition.name)
   }
 
   /** No handler of it runs. */
@@ -78,7 +76,6 @@ export class FiredTask implements Attendee, Draining {
   async drain(): Promise<void> {
     this.#isStopping = true
     this.#claimer.stop()
-    for (const wake of this.#sleeps) wake()
     await this.#claiming
     await Promise.all(this.#runs.values())
   }
@@ -109,9 +106,8 @@ export class FiredTask implements Attendee, Draining {
     const { clock } = this.#desk.context.options
     const giveUpAt = clock.monotonic() + startDeadlineMs
     const checkTime = (fault: DriverFault): void => {
-      const isHopeless = fault.kind === 'unusable' || fault.kind === 'bad-item'
-      if (isHopeless || clock.monotonic() >= giveUpAt)
-        throw storeError(`claim a slot of ${this.#quoted}`, fault)
+      if (isFinal(fault) || clock.monotonic() >= giveUpAt)
+        throw storeError(`claim a slot of ${quoted(this.definition.name)}`, fault)
     }
     for (;;) {
       if (this.#isStopping) throw stopped(this.definition.name)
@@ -122,7 +118,7 @@ export class FiredTask implements Attendee, Draining {
         await this.#claimer.rest()
         continue
       }
-      if (this.#isSuperseded) return this.#left(slot, 'superseded')
+      if (this.#supersession.isSuperseded) return this.#left(slot, 'superseded')
       if (slot <= this.#mark) return this.#left(slot, 'decided')
       const claimed = await this.#claimer.ask({
         slot,
@@ -150,7 +146,7 @@ export class FiredTask implements Attendee, Draining {
       case 'takeover':
         return this.#accept(slot, { ...claimed, answer })
       case 'early':
-        await this.#sleep(Math.min(slot - answer.now, 1_000))
+        await this.#claimer.pause(Math.min(slot - answer.now, 1_000), { keepAlive: true })
         return undefined
       // The store has lost the task, and knows it again now: what has come by then is decided.
       case 'unregistered':
@@ -185,20 +181,8 @@ export class FiredTask implements Attendee, Draining {
     return undefined
   }
 
-  async #run({ answer, token, sentAt }: Granted, handler: TaskHandler): Promise<void> {
-    const { slot, attempt, fence, remainingMs, now } = answer
-    const grant = {
-      slot,
-      attempt,
-      fence,
-      token,
-      sentAt,
-      remainingMs,
-      latenessMs: now - slot,
-      isManual: false,
-      isHandOver: false,
-    }
-    const run = new Run(this.#desk, this.definition, grant, () => {})
+  async #run(granted: Granted, handler: TaskHandler): Promise<void> {
+    const run = new Run(this.#desk, this.definition, runGrant(granted, false), () => {})
     let failure: { readonly error: unknown } | undefined
     const running = run.start(async (view) => {
       try {
@@ -214,16 +198,9 @@ export class FiredTask implements Attendee, Draining {
     if (failure !== undefined) throw failure.error
   }
 
-  #learn({ mark, outcome }: Registered | Claimed['answer']): void {
-    this.#mark = mark
-    const isSuperseded = outcome === 'superseded'
-    if (isSuperseded && !this.#isSuperseded) {
-      publish('leasehold:superseded', () => ({
-        namespace: this.#desk.context.options.namespace,
-        task: this.definition.name,
-      }))
-    }
-    this.#isSuperseded = isSuperseded
+  #learn(answer: Registered | Claimed['answer']): void {
+    this.#mark = answer.mark
+    this.#supersession.learn(answer)
   }
 
   #left(slot: number, outcome: string, reason?: string): null {
@@ -248,25 +225,9 @@ export class FiredTask implements Attendee, Draining {
     while (!this.#isStopping && storeTime.isKnown) {
       const inMs = slot + storeTime.wakeLateMs - storeTime.now()
       if (inMs <= 0) break
-      await this.#sleep(Math.min(Math.ceil(inMs), longestSleep))
+      await this.#claimer.pause(Math.min(Math.ceil(inMs), longestSleep), { keepAlive: true })
     }
     return !this.#isStopping
-  }
-
-  async #sleep(milliseconds: number): Promise<void> {
-    let timer: Timer | undefined
-    let wake: () => void = () => {}
-    await new Promise<void>((resolve) => {
-      wake = resolve
-      this.#sleeps.add(wake)
-      timer = this.#desk.context.options.clock.setTimer(milliseconds, resolve, { keepAlive: true })
-    })
-    this.#sleeps.delete(wake)
-    timer?.cancel()
-  }
-
-  get #quoted(): string {
-    return quoted(this.definition.name)
   }
 }
 

@@ -165,12 +165,7 @@ export function laneName(storedName: string, index: number): string {
 
 const reason = /^lane:(\d{1,2})$/
 
-/** Why the row of a slot in the log of the task is not its run. */
-export function isHandedOver(why: string | null): boolean {
-  return why !== null && reason.test(why)
-}
-
-/** The lane that a slot was handed over to; null for any other reason. */
+/** The lane that a slot was handed over to, by the reason in its row; null for any other reason. */
 export function handedOverTo(why: string | null): number | null {
   const [, index] = reason.exec(why ?? '') ?? []
   return index === undefined ? null : Number(index)

@@ -7,13 +7,12 @@ import {
 } from '../core/errors.ts'
 import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
-import { askStore } from '../core/store-call.ts'
-import { toStoredKey } from '../core/stored-key.ts'
 import type { ControlRequest, TaskRecord } from '../driver/task-driver.ts'
+import { readDefinition } from './definition-text.ts'
 import { formatOrders, type Order, parseOrders } from './orders.ts'
 import { type Schedule, slotsBetween } from './schedule.ts'
 import { type ControlOptions, type ControlOutcome, resolveControl, sendControl } from './task-control.ts'
-import { isFiredElsewhere, scheduleFromText } from './task-options.ts'
+import { readTask } from './task-records.ts'
 
 export interface BackfillOptions extends ControlOptions {
   /** The first slot to run again, or an instant before it. */
@@ -77,7 +76,8 @@ async function order(
 ): Promise<ControlOutcome> {
   const { requestId: id, by } = request
   for (let nth = 0; nth < tries; nth++) {
-    const record = await inspect(context, name)
+    const record = await readTask(context, name)
+    if (record === null) throw new UnknownTaskError(name)
     const before = record.orders
     const orders = parseOrders(before)
     if (orders.some((one) => one.id === id)) return 'repeated'
@@ -100,17 +100,9 @@ async function order(
   )
 }
 
-async function inspect(context: ServiceContext, name: string): Promise<TaskRecord> {
-  const task = toStoredKey('name', name)
-  const [record = null] = await askStore(context, `look up ${quoted(name)}`, (call) =>
-    context.session.tasks.inspect([task], call),
-  )
-  if (record === null) throw new UnknownTaskError(name)
-  return record
-}
-
 function scheduleOf({ definition }: TaskRecord, name: string): Schedule {
-  const schedule = isFiredElsewhere(definition) ? null : scheduleFromText(definition)
+  const stored = readDefinition(definition)
+  const schedule = stored.isFiredElsewhere ? null : stored.schedule()
   if (schedule !== null) return schedule
   throw new SchedulerStateError(
     `${quoted(name)} is fired by something else than a TaskScheduler: only that can run it. Fire it there.`,

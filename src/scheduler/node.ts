@@ -1,3 +1,4 @@
+import { isFinal } from '../core/errors.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
@@ -47,7 +48,7 @@ export class Node {
     for (const [definition, handler] of tasks) this.#tasks.push(createTask(this.#desk, definition, handler))
     this.#desk.agenda.open()
     const faults = await this.#attendance.open(this.#tasks)
-    const unusable = faults.find(({ kind }) => kind === 'unusable' || kind === 'bad-item')
+    const unusable = faults.find(isFinal)
     if (unusable !== undefined) throw storeError('register the tasks', unusable)
     if (this.#isStopped) return
     for (const task of this.#tasks) task.begin()

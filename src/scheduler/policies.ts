@@ -45,33 +45,31 @@ export function planSlot(
   task = '',
 ): SlotPlan {
   const { jitterMs, catchUp, catchUpMax, catchUpWindowMs, startDeadlineMs } = policies
-  const delayOf = (slot: number): number => jitterOf(schedule, task, slot, jitterMs)
+  const dueAt = (slot: number): number => dueTime(schedule, policies, slot, task)
   const latest = schedule.latest(Math.floor(now))
-  const isWaiting = jitterMs > 0 && latest > mark && latest + delayOf(latest) > now
+  const isWaiting = jitterMs > 0 && latest > mark && dueAt(latest) > now
   const newest = isWaiting ? schedule.latest(latest - 1) : latest
   if (newest <= mark) {
     const next = isWaiting ? latest : schedule.next(Math.max(mark, Math.floor(now)))
-    return { kind: 'wait', until: next + delayOf(next) }
+    return { kind: 'wait', until: dueAt(next) }
   }
   if (catchUp === 'all') {
     const oldest = Math.max(mark, now - Math.max(catchUpWindowMs, startDeadlineMs) - 1)
     const slot = slotsBefore(schedule, newest + 1, oldest, catchUpMax).at(-1)
     return { kind: 'claim', slot: slot ?? newest, decide: slot === undefined ? 'miss' : 'run' }
   }
-  const lateMs = now - newest - delayOf(newest)
+  const lateMs = now - dueAt(newest)
   const isWanted = lateMs <= startDeadlineMs || (catchUp === 'latest' && lateMs <= catchUpWindowMs)
   return { kind: 'claim', slot: newest, decide: isWanted ? 'run' : 'miss' }
 }
 
-/** When a slot is to be claimed, on the store's clock: later than its own instant by its share of `jitter`. */
+/**
+ * When a slot is to be claimed, on the store's clock: later than its own instant by its share of `jitter`. The same on
+ * every node: spreads tasks that are due together, never beyond their next slot.
+ */
 export function dueTime(schedule: Schedule, { jitterMs }: SlotPolicies, slot: number, task = ''): number {
-  return slot + jitterOf(schedule, task, slot, jitterMs)
-}
-
-/** The same on every node: spreads tasks that are due together, never beyond their next slot. */
-function jitterOf(schedule: Schedule, task: string, slot: number, jitterMs: number): number {
-  if (jitterMs === 0 || slot === Infinity) return 0
+  if (jitterMs === 0 || slot === Infinity) return slot
   const longestMs = Math.min(jitterMs, (schedule.next(slot) - slot) * 0.9)
   const hash = createHash('sha256').update(`${task}\0${slot}`).digest()
-  return Math.floor((hash.readUInt32BE() / 2 ** 32) * longestMs)
+  return slot + Math.floor((hash.readUInt32BE() / 2 ** 32) * longestMs)
 }

@@ -2,7 +2,7 @@ import { DriverFault } from '../core/errors.ts'
 import type { RegisterAnswer } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import type { Desk } from './desk.ts'
-import { errorText } from './error-text.ts'
+import { itemFault } from './item-fault.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition } from './task-options.ts'
 
@@ -45,8 +45,5 @@ export class Registration {
 function stateOrFault(answer: RegisterAnswer): Registered | DriverFault {
   if (answer.outcome === 'busy') return new DriverFault('retry', 'The record is locked by another statement.')
   if (answer.outcome !== 'failed') return answer
-  const { error } = answer
-  return error instanceof DriverFault
-    ? error
-    : new DriverFault('bad-item', errorText(error), { cause: error })
+  return itemFault(answer.error)
 }

@@ -6,10 +6,11 @@ import { LeaseLostError, type LossReason, quoted, RunStoppedError } from '../cor
 import { Hold, type HoldOwner } from '../core/hold.ts'
 import type { Holder } from '../core/holder.ts'
 import type { CompleteRequest } from '../driver/task-driver.ts'
+import type { Granted } from './claimer.ts'
 import { Completion, type Recorded } from './completion.ts'
 import type { Desk } from './desk.ts'
 import { errorText } from './error-text.ts'
-import { isHandedOver } from './lanes.ts'
+import { handedOverTo } from './lanes.ts'
 import { LeftOut } from './left-out.ts'
 import { reportError } from './report-error.ts'
 import type { TaskDefinition, TaskLock } from './task-options.ts'
@@ -30,6 +31,12 @@ export interface RunGrant {
   readonly isManual: boolean
   /** It only hands its slot over: nobody is told of it. */
   readonly isHandOver: boolean
+}
+
+/** What a granted claim gives its run. */
+export function runGrant({ answer, token, sentAt, isManual }: Granted, isHandOver: boolean): RunGrant {
+  const { slot, attempt, fence, remainingMs, now } = answer
+  return { slot, attempt, fence, token, sentAt, remainingMs, latenessMs: now - slot, isManual, isHandOver }
 }
 
 /** Why a run is asked to stop. */
@@ -273,7 +280,7 @@ export class Run {
 
   /** Another holds its lock, or its slot was handed over. */
   #leftOut({ reason, error }: Outcome): void {
-    if (isHandedOver(reason)) return
+    if (handedOverTo(reason) !== null) return
     const { namespace, task, slot } = this.#event()
     const told = { namespace, task, slot, outcome: 'skipped', reason: reason ?? undefined, error }
     publish('leasehold:slot', () => told)

@@ -1,33 +1,49 @@
 import type { Dependent } from '../core/dependents.ts'
 import { ClosedError, InvalidOptionError, quoted } from '../core/errors.ts'
 import { contextOf, type LockService } from '../core/lock-service.ts'
-import type { LeaseOptions } from '../core/options.ts'
 import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { storeError } from '../core/store-call.ts'
 import { Attendance } from './attendance.ts'
 import { createDesk, type Desk } from './desk.ts'
 import { drainWithin } from './drain.ts'
-import { assertDue, firedSlot, type FireOptions, resolveFire, type SlotTiming } from './fire-options.ts'
+import {
+  assertDue,
+  firedSlot,
+  type FireOptions,
+  type ResolvedFire,
+  resolveFire,
+  type SlotTiming,
+} from './fire-options.ts'
 import { FiredTask } from './fired-task.ts'
 import { LockedRuns } from './locked-runs.ts'
 import { LogPurge } from './log-purge.ts'
-import { resolveDrain, resolveTaskSchedulerOptions, type StopOptions } from './scheduler-options.ts'
-import { resolveSchedule, type TaskDefaults, type TaskDefinition } from './task-options.ts'
+import type { Schedule } from './schedule.ts'
+import {
+  resolveDrain,
+  resolveTaskSchedulerOptions,
+  type StopOptions,
+  type TaskSchedulerOptions,
+} from './scheduler-options.ts'
+import {
+  resolveSchedule,
+  type ScheduleTiming,
+  type TaskDefaults,
+  type TaskDefinition,
+} from './task-options.ts'
 import type { TaskRun } from './task-run.ts'
 
-export interface ScheduledTaskStoreOptions extends Pick<LeaseOptions, 'ttl' | 'heartbeat' | 'maxLifetime'> {
+export interface ScheduledTaskStoreOptions extends Pick<
+  TaskSchedulerOptions,
+  'ttl' | 'heartbeat' | 'maxLifetime' | 'logRetention'
+> {
   /** The service whose store and namespace the tasks live in. Close it after this was stopped. */
   readonly locks: LockService
   /** The time zone of crons that name none. The same for the whole fleet. Default `'UTC'`. */
   readonly timeZone?: string | undefined
-  /** How long the run log keeps what became of a slot: see `TaskSchedulerOptions.logRetention`. Default `'30d'`. */
-  readonly logRetention?: TaskLogRetention
 }
 
 const optionNames = ['locks', 'timeZone', 'logRetention', 'ttl', 'heartbeat', 'maxLifetime'] as const
-
-type TaskLogRetention = Parameters<typeof resolveTaskSchedulerOptions>[0]['logRetention']
 
 /** What a fired function is given. */
 export interface FiredRun extends Pick<
@@ -54,6 +70,8 @@ export class ScheduledTaskStore {
   readonly #logPurge: LogPurge
   readonly #locked: LockedRuns
   readonly #tasks = new Map<string, FiredTask>()
+  /** To read a cron takes a while, and each fire names it again. */
+  readonly #crons = new Map<string, Schedule>()
   readonly #dependent: Dependent = { close: () => this.#close() }
   #isOpen = false
   #stopping: Promise<void> | null = null
@@ -66,7 +84,7 @@ export class ScheduledTaskStore {
     this.#context = contextOf(locks)
     this.#defaults = { service: this.#context.options, timeZone, lease }
     const probe = timeZone === 'UTC' ? { every: '24h' as const } : { cron: '@daily' }
-    resolveFire('any', probe, this.#defaults)
+    this.#resolve('any', probe)
     const { clock, random } = this.#context.options
     this.#attendance = new Attendance(clock, random)
     this.#desk = createDesk({
@@ -99,7 +117,7 @@ export class ScheduledTaskStore {
   ): Promise<'ran' | 'skipped'> {
     if (typeof fn !== 'function')
       throw new InvalidOptionError('fn', 'The second argument must be a function.')
-    const { definition, slot, lease, startDeadlineMs } = resolveFire(name, options, this.#defaults)
+    const { definition, slot, lease, startDeadlineMs } = this.#resolve(name, options)
     this.#assertOpen(name)
     if (definition === null) return this.#locked.run(name, fn, lease)
     const wall = this.#context.options.clock.wall()
@@ -119,7 +137,7 @@ export class ScheduledTaskStore {
     fn: (...args: Args) => unknown,
     options: FireOptions = {},
   ): (...args: Args) => Promise<'ran' | 'skipped'> {
-    resolveFire(name, options, this.#defaults)
+    this.#resolve(name, options)
     if (typeof fn !== 'function')
       throw new InvalidOptionError('fn', 'The second argument must be a function.')
     return (...args) => this.run(name, () => fn(...args), options)
@@ -136,7 +154,7 @@ export class ScheduledTaskStore {
     after: Date | number = this.#context.options.clock.wall(),
   ): Date {
     const { cron, every, timeZone } = timing
-    const slot = resolveSchedule({ cron, every, timeZone }, this.#defaults.timeZone).next(Number(after))
+    const slot = this.#scheduleOf({ cron, every, timeZone }).next(Number(after))
     if (Number.isFinite(slot)) return new Date(slot)
     throw new InvalidOptionError('after', 'There is no slot after this.')
   }
@@ -148,7 +166,7 @@ export class ScheduledTaskStore {
    * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
    */
   async announce(name: string, options: FireOptions): Promise<void> {
-    const { definition } = resolveFire(name, options, this.#defaults)
+    const { definition } = this.#resolve(name, options)
     this.#assertOpen(name)
     if (definition === null) {
       throw new InvalidOptionError('cron', 'Only what has a slot can be announced: give cron or every.')
@@ -184,6 +202,21 @@ export class ScheduledTaskStore {
   async #close(): Promise<void> {
     await this.stop({ drain: 0 })
     for (const task of this.#tasks.values()) task.close()
+  }
+
+  #resolve(name: string, options: FireOptions): ResolvedFire {
+    return resolveFire(name, options, this.#defaults, (timing) => this.#scheduleOf(timing))
+  }
+
+  #scheduleOf(timing: ScheduleTiming): Schedule {
+    const { cron, timeZone = this.#defaults.timeZone, every } = timing
+    const isCron = typeof cron === 'string' && typeof timeZone === 'string' && every === undefined
+    const id = isCron ? `${timeZone}\n${cron}` : null
+    const known = id === null ? undefined : this.#crons.get(id)
+    if (known !== undefined) return known
+    const schedule = resolveSchedule(timing, this.#defaults.timeZone)
+    if (id !== null) this.#crons.set(id, schedule)
+    return schedule
   }
 
   #taskOf(definition: TaskDefinition): FiredTask {

@@ -6,6 +6,7 @@ import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import type { BusyAnswer, FailedAnswer } from '../driver/driver.ts'
 import type { ControlAnswer, ControlRequest } from '../driver/task-driver.ts'
+import { lanesOf, readTask } from './task-records.ts'
 
 export interface ControlOptions {
   /** Who asks and why, for whoever looks at the task later; at most 300 characters. Default: host and process. */
@@ -28,43 +29,41 @@ export type CancelOutcome = ControlOutcome | 'idle'
 const controlOptionNames = ['by', 'requestId'] as const
 const cancelOptionNames = [...controlOptionNames, 'fence'] as const
 
-const verbs = { pause: 'pause', resume: 'resume', cancel: 'cancel the run of' } as const
-
 /**
- * Puts one operator request to the store.
+ * Pauses or resumes a task.
  *
  * @throws InvalidOptionError, UnknownTaskError, StoreUnavailableError, StoreUnusableError
  */
 export async function requestControl(
   context: ServiceContext,
-  kind: 'pause' | 'resume' | 'cancel',
+  kind: 'pause' | 'resume',
   name: string,
-  options: CancelOptions,
-): Promise<CancelOutcome> {
+  options: ControlOptions,
+): Promise<ControlOutcome> {
   const request = resolveControl(context, kind, name, options)
-  const answer = await sendControl(context, `${verbs[kind]} ${quoted(name)}`, request)
-  if (answer.outcome === 'unregistered') throw new UnknownTaskError(name)
-  return answer.outcome === 'applied' || answer.outcome === 'repeated' ? answer.outcome : 'idle'
+  const { outcome } = await sendControl(context, `${kind} ${quoted(name)}`, request)
+  if (outcome === 'unregistered') throw new UnknownTaskError(name)
+  return outcome === 'repeated' ? outcome : 'applied'
 }
 
 /**
- * The same to the runs of a task's lanes, whose stored names these are; to none but that of the fence if there is one.
+ * Asks what runs of a task to stop, also in its lanes; nothing but the run of the fence if there is one.
  *
- * @param outcome what came of asking the task itself
- * @throws StoreUnavailableError, StoreUnusableError
+ * @throws InvalidOptionError, UnknownTaskError, StoreUnavailableError, StoreUnusableError
  */
-export async function cancelLanes(
+export async function requestCancel(
   context: ServiceContext,
-  outcome: CancelOutcome,
-  lanes: readonly string[],
+  name: string,
   options: CancelOptions,
 ): Promise<CancelOutcome> {
-  if (lanes.length === 0 || (outcome === 'applied' && options.fence !== undefined)) return outcome
-  const request = resolveControl(context, 'cancel', 'lane', options)
-  const answers = await Promise.all(
-    lanes.map((task) => sendControl(context, 'cancel a run', { ...request, task })),
-  )
-  const outcomes = new Set<string>([outcome, ...answers.map((answer) => answer.outcome)])
+  const request = resolveControl(context, 'cancel', name, options)
+  const ask = async (task: string): Promise<string> =>
+    (await sendControl(context, `cancel the run of ${quoted(name)}`, { ...request, task })).outcome
+  const outcome = await ask(request.task)
+  if (outcome === 'unregistered') throw new UnknownTaskError(name)
+  const isFound = outcome === 'applied' && request.fence !== null
+  const lanes = isFound ? [] : lanesOf(await readTask(context, name))
+  const outcomes = new Set([outcome, ...(await Promise.all(lanes.map(ask)))])
   return outcomes.has('applied') ? 'applied' : outcomes.has('repeated') ? 'repeated' : 'idle'
 }
 

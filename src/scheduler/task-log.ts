@@ -3,7 +3,7 @@ import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
 import type { RunRecord, TaskRecord } from '../driver/task-driver.ts'
 import { handedOverTo, laneName } from './lanes.ts'
-import { lanesFromText } from './task-options.ts'
+import { lanesOf } from './task-records.ts'
 
 /** The latest rows of a task's log, and of those of its lanes. @throws StoreUnavailableError, StoreUnusableError */
 export async function readLog(
@@ -26,11 +26,4 @@ export async function readLog(
   const others = [...former].filter((lane) => lane >= known.length)
   lanes.push(...(await Promise.all(others.map((lane) => read(laneName(task, lane))))))
   return { rows, laneRows: lanes.flat().filter(({ state }) => state !== 'registered') }
-}
-
-/** The stored names of a task's lanes, as its record has them. */
-export function lanesOf(record: TaskRecord | null): string[] {
-  if (record === null) return []
-  const { count } = lanesFromText(record.definition)
-  return Array.from({ length: count }, (_, index) => laneName(record.task, index))
 }

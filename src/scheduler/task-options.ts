@@ -10,7 +10,8 @@ import {
 import { readOptions } from '../core/read-options.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import { cronSchedule } from './cron-schedule.ts'
-import { intervalSchedule } from './interval-schedule.ts'
+import { shownName } from './definition-text.ts'
+import { intervalRange, intervalSchedule } from './interval-schedule.ts'
 import type { SlotPolicies } from './policies.ts'
 import { remembering, type Schedule } from './schedule.ts'
 
@@ -35,6 +36,13 @@ export interface IntervalTiming {
   readonly every: Duration
   readonly cron?: undefined
   readonly timeZone?: undefined
+}
+
+/** Either of the two, before it is sure that it is just one. */
+export interface ScheduleTiming {
+  readonly cron?: string | undefined
+  readonly timeZone?: string | undefined
+  readonly every?: Duration | undefined
 }
 
 export interface TaskPolicyOptions {
@@ -138,7 +146,6 @@ export interface TaskDefaults {
 }
 
 const day = 86_400_000
-const intervalRange = { min: 100, max: year } as const
 export const leaseOptionNames = ['ttl', 'heartbeat', 'maxLifetime'] as const
 const taskOptionNames = [
   'cron',
@@ -186,12 +193,11 @@ export function resolveTask(name: string, given: TaskOptions, defaults: TaskDefa
     { ...service.lease, ...givenLeaseOptions(lease), ...givenLeaseOptions(options) },
     service.driver,
   )
-  const shownName = storedName === name ? {} : { name: name.slice(0, 200) }
   const shownLock = lock === null ? {} : { lock: lock.key.slice(0, 200) }
   const laneCount = resolveMaxOverlap(options.maxOverlap, policies.overlap)
   const shownLanes = laneCount === 0 ? {} : { maxOverlap: laneCount }
   const text = JSON.stringify({
-    ...shownName,
+    ...shownName(name, storedName),
     ...schedule.timing,
     ...policies,
     ...shownLanes,
@@ -201,37 +207,8 @@ export function resolveTask(name: string, given: TaskOptions, defaults: TaskDefa
   return { name, storedName, schedule, ...policies, laneCount, isLane: false, lock, lease: resolved, text }
 }
 
-/** Reads the schedule back from {@link TaskDefinition.text}; null if it cannot be read. */
-export function scheduleFromText(text: string): Schedule | null {
-  try {
-    const { cron, timeZone, everyMs } = JSON.parse(text) as Record<string, unknown>
-    if (typeof cron === 'string' && typeof timeZone === 'string') return cronSchedule(cron, timeZone)
-    return typeof everyMs === 'number' && isInterval(everyMs) ? intervalSchedule(everyMs) : null
-  } catch {
-    return null
-  }
-}
-
-/** How many lanes a task has by its {@link TaskDefinition.text}, and whose lane it is itself. */
-export function lanesFromText(text: string): { readonly count: number; readonly laneOf: string | null } {
-  try {
-    const { maxOverlap, laneOf } = JSON.parse(text) as Record<string, unknown>
-    const count =
-      typeof maxOverlap === 'number' && maxOverlap >= 2 && maxOverlap <= 100 ? Math.floor(maxOverlap) : 0
-    return { count, laneOf: typeof laneOf === 'string' ? laneOf : null }
-  } catch {
-    return { count: 0, laneOf: null }
-  }
-}
-
 /** @throws InvalidOptionError */
-export function resolveSchedule(
-  options: Pick<TaskOptions, 'timeZone'> & {
-    readonly cron?: string | undefined
-    readonly every?: Duration | undefined
-  },
-  defaultTimeZone: string,
-): Schedule {
+export function resolveSchedule(options: ScheduleTiming, defaultTimeZone: string): Schedule {
   const { cron, every, timeZone } = options
   if ((cron === undefined) === (every === undefined)) {
     throw new InvalidOptionError(
@@ -244,19 +221,6 @@ export function resolveSchedule(
     throw new InvalidOptionError('timeZone', 'timeZone goes with cron: an interval is the same in all zones.')
   }
   return intervalSchedule(parseDuration('every', every, intervalRange))
-}
-
-function isInterval(everyMs: number): boolean {
-  return Number.isInteger(everyMs) && everyMs >= intervalRange.min && everyMs <= intervalRange.max
-}
-
-/** The task is fired by something else than a scheduler. */
-export function isFiredElsewhere(text: string): boolean {
-  try {
-    return (JSON.parse(text) as { fired?: unknown } | null)?.fired === true
-  } catch {
-    return false
-  }
 }
 
 function resolveMaxAttempts(maxAttempts: number | undefined, onCrash: 'skip' | 'retry'): number {

@@ -6,6 +6,7 @@ import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import { scheduledMethodsOf } from './decorators/scheduled-methods.ts'
+import { readDefinition } from './definition-text.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
 import { type BackfillOptions, orderRange, orderRun } from './manual-runs.ts'
@@ -19,22 +20,17 @@ import {
   type StopOptions,
   type TaskSchedulerOptions,
 } from './scheduler-options.ts'
-import {
-  resolveTask,
-  scheduleFromText,
-  type TaskDefaults,
-  type TaskDefinition,
-  type TaskOptions,
-} from './task-options.ts'
+import { resolveTask, type TaskDefaults, type TaskDefinition, type TaskOptions } from './task-options.ts'
 import {
   type CancelOptions,
   type CancelOutcome,
   type ControlOptions,
   type ControlOutcome,
-  cancelLanes,
+  requestCancel,
   requestControl,
 } from './task-control.ts'
-import { lanesOf, readLog } from './task-log.ts'
+import { readLog } from './task-log.ts'
+import { readLanes, readTask } from './task-records.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type TaskStatus, type TaskSummary, toStatus, toSummaries } from './task-status.ts'
 
@@ -161,13 +157,7 @@ export class TaskScheduler {
    */
   async history(name: string, options: HistoryOptions = {}): Promise<RunHistoryEntry[]> {
     const limit = resolveHistoryLimit(options)
-    const task = toStoredKey('name', name)
-    const record = await this.#recordOf(name, task)
-    const log = await readLog(this.#context, name, { task, record, limit })
-    const own = this.#tasks.get(name)?.[0].schedule ?? null
-    // As the fleet has it: this process may still, or again, have another one.
-    const schedule = record === null ? own : scheduleFromText(record.definition)
-    return await toHistory(name, log, schedule, limit)
+    return await this.#historyOf(name, await readTask(this.#context, name), limit)
   }
 
   /** All tasks of this namespace, by name, whoever has them. @throws StoreUnavailableError, StoreUnusableError */
@@ -186,16 +176,10 @@ export class TaskScheduler {
    * @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError
    */
   async status(name: string): Promise<TaskStatus | null> {
-    const record = await this.#recordOf(name, toStoredKey('name', name))
+    const record = await readTask(this.#context, name)
     if (record === null) return null
-    const lanes = lanesOf(record)
-    const running = lanes.length === 0 ? [] : await this.#inspect(name, lanes)
-    const entries = await this.history(name, { limit: 1_000 })
-    return toStatus(
-      record,
-      running.filter((lane) => lane !== null),
-      entries,
-    )
+    const lanes = await readLanes(this.#context, name, record)
+    return toStatus(record, lanes, await this.#historyOf(name, record, 1_000))
   }
 
   /**
@@ -205,12 +189,12 @@ export class TaskScheduler {
    * @throws InvalidOptionError, UnknownTaskError, StoreUnavailableError, StoreUnusableError
    */
   async pause(name: string, options: ControlOptions = {}): Promise<ControlOutcome> {
-    return (await requestControl(this.#context, 'pause', name, options)) as ControlOutcome
+    return requestControl(this.#context, 'pause', name, options)
   }
 
   /** Ends a pause: the next slot runs; what was skipped stays skipped. As {@link pause}. */
   async resume(name: string, options: ControlOptions = {}): Promise<ControlOutcome> {
-    return (await requestControl(this.#context, 'resume', name, options)) as ControlOutcome
+    return requestControl(this.#context, 'resume', name, options)
   }
 
   /**
@@ -218,9 +202,7 @@ export class TaskScheduler {
    * repeated, and the next slot comes as usual. As {@link pause}.
    */
   async cancel(name: string, options: CancelOptions = {}): Promise<CancelOutcome> {
-    const outcome = await requestControl(this.#context, 'cancel', name, options)
-    const record = await this.#recordOf(name, toStoredKey('name', name))
-    return cancelLanes(this.#context, outcome, lanesOf(record), options)
+    return requestCancel(this.#context, name, options)
   }
 
   /**
@@ -252,15 +234,13 @@ export class TaskScheduler {
     await this.stop()
   }
 
-  async #recordOf(name: string, storedName: string): Promise<TaskRecord | null> {
-    const [record = null] = await this.#inspect(name, [storedName])
-    return record
-  }
-
-  #inspect(name: string, storedNames: readonly string[]): Promise<readonly (TaskRecord | null)[]> {
-    return askStore(this.#context, `look up ${JSON.stringify(name.slice(0, 100))}`, (call) =>
-      this.#context.session.tasks.inspect(storedNames, call),
-    )
+  async #historyOf(name: string, record: TaskRecord | null, limit: number): Promise<RunHistoryEntry[]> {
+    const task = toStoredKey('name', name)
+    const log = await readLog(this.#context, name, { task, record, limit })
+    const own = this.#tasks.get(name)?.[0].schedule ?? null
+    // As the fleet has it: this process may still, or again, have another one.
+    const schedule = record === null ? own : readDefinition(record.definition).schedule()
+    return toHistory(name, log, schedule, limit)
   }
 
   /** The service below closes. */

@@ -1,8 +1,8 @@
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
+import { readDefinition, type StoredDefinition } from './definition-text.ts'
 import type { RunHistoryEntry } from './history.ts'
 import { slotsBetween, type Timing } from './schedule.ts'
-import { lanesFromText, scheduleFromText } from './task-options.ts'
 
 /** A task as its fleet has it. */
 export interface TaskSummary {
@@ -50,22 +50,22 @@ export interface TaskStatus extends TaskSummary {
 
 /** All records of a namespace; those of lanes count for the task whose lanes they are. */
 export function toSummaries(records: readonly TaskRecord[]): TaskSummary[] {
+  const tasks: (readonly [TaskRecord, StoredDefinition])[] = []
   const lanes = new Map<string, TaskRecord[]>()
   for (const record of records) {
-    const { laneOf } = lanesFromText(record.definition)
-    if (laneOf !== null) lanes.set(laneOf, [...(lanes.get(laneOf) ?? []), record])
+    const stored = readDefinition(record.definition)
+    if (stored.laneOf === null) tasks.push([record, stored])
+    else lanes.set(stored.laneOf, [...(lanes.get(stored.laneOf) ?? []), record])
   }
-  return records
-    .filter(({ definition }) => lanesFromText(definition).laneOf === null)
-    .map((record) => toSummary(record, lanes.get(record.task) ?? []))
+  return tasks.map(([record, stored]) => toSummary(record, stored, lanes.get(record.task) ?? []))
 }
 
-function toSummary(main: TaskRecord, lanes: readonly TaskRecord[]): TaskSummary {
-  const { task, mark, generation, registeredAt, attendedUntil, pausedBy, now, definition } = main
+function toSummary(main: TaskRecord, stored: StoredDefinition, lanes: readonly TaskRecord[]): TaskSummary {
+  const { task, mark, generation, registeredAt, attendedUntil, pausedBy, now } = main
   const { running, stop } = longestRunning(main, lanes)
-  const schedule = scheduleFromText(definition)
+  const schedule = stored.schedule()
   return {
-    task: nameFrom(definition) ?? task,
+    task: stored.name ?? task,
     timing: schedule?.timing ?? {},
     pausedBy,
     decided: new Date(mark),
@@ -98,7 +98,7 @@ export function toStatus(
   for (const { state } of counted) counts[state as keyof typeof counts]++
   const failures = ['failed', 'abandoned', 'lost']
   return {
-    ...toSummary(record, lanes),
+    ...toSummary(record, readDefinition(record.definition), lanes),
     lastSuccess: entries.find(({ state }) => state === 'succeeded') ?? null,
     lastFailure: entries.find(({ state }) => failures.includes(state)) ?? null,
     counts,
@@ -111,14 +111,4 @@ function longestRunning(main: TaskRecord, lanes: readonly TaskRecord[]): TaskRec
   const running = lanes.filter((lane) => lane.running !== null)
   const [first] = running.toSorted((a, b) => (a.running?.fence ?? 0) - (b.running?.fence ?? 0))
   return first ?? main
-}
-
-/** The name as the user wrote it, where the store has another form of it. */
-function nameFrom(definition: string): string | null {
-  try {
-    const { name } = JSON.parse(definition) as { name?: unknown }
-    return typeof name === 'string' ? name : null
-  } catch {
-    return null
-  }
 }

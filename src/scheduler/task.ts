@@ -1,13 +1,13 @@
 import { runOutside } from '../core/ambient.ts'
-import { publish } from '../core/channels.ts'
 import { DriverFault } from '../core/errors.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import type { AgendaItem } from './agenda.ts'
 import type { Attendee } from './attendance.ts'
-import { type Claim, Claimer, type Claimed } from './claimer.ts'
+import { type Claim, Claimer, type Granted } from './claimer.ts'
 import type { Desk } from './desk.ts'
 import type { Draining } from './drain.ts'
 import { type Lanes, type LaneTask, type Offered, type Place, placeOf } from './lanes.ts'
+import { LaneOffer } from './lane-offer.ts'
 import type { LapseWatched } from './lapse-watch.ts'
 import { leaveOut } from './leave-out.ts'
 import { nextOrderedSlot } from './orders.ts'
@@ -16,7 +16,8 @@ import { Registration } from './registration.ts'
 import { requestStop } from './request-stop.ts'
 import { reportError } from './report-error.ts'
 import { reportLoss } from './report-loss.ts'
-import { Run, type StopOrder } from './run.ts'
+import { Run, runGrant, type StopOrder } from './run.ts'
+import { Supersession } from './supersession.ts'
 import type { TaskDefinition } from './task-options.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type SeenRun, TaskView } from './task-view.ts'
@@ -41,11 +42,11 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   readonly #lanes: Lanes | null
   readonly #claimer: Claimer
   readonly #registration: Registration
+  readonly #supersession: Supersession
   readonly #runs = new Map<Run, Promise<void>>()
   readonly #view = new TaskView()
   #dueAt = Infinity
   #lapsesAt = Infinity
-  #isSuperseded = false
   #state: 'waiting' | 'claiming' | 'draining' | 'drained' = 'waiting'
   #deferral: Deferral | null = null
   /** The slot that waits for the end of an earlier run (`overlap: 'queue'`); surely, if the store said so. */
@@ -53,7 +54,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   #mustLook = false
   #working: Promise<void> | null = null
   /** As a lane: the slot that was handed to it. */
-  #offer: { readonly slot: number; readonly settle: (offered: Offered) => void } | null = null
+  readonly #offer = new LaneOffer()
 
   constructor(desk: Desk, definition: TaskDefinition, handler: TaskHandler, lanes: Lanes | null = null) {
     this.#desk = desk
@@ -62,6 +63,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     this.#lanes = lanes
     this.#claimer = new Claimer(desk, definition)
     this.#registration = new Registration(desk, definition)
+    this.#supersession = new Supersession(desk, definition.name)
   }
 
   get storedName(): string {
@@ -92,7 +94,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const answer = await this.#registration.tell(this.definition.isLane ? 0 : null)
     if (answer instanceof DriverFault) return answer
     this.#view.overhear(answer, this.#desk.context.options.clock.monotonic())
-    this.#setSuperseded(answer.outcome === 'superseded')
+    this.#supersession.learn(answer)
     this.wake()
     return null
   }
@@ -145,21 +147,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
 
   /** As a lane: claims a slot that was handed to it. */
   offer(slot: number, signal: AbortSignal): Promise<Offered> {
-    return new Promise((resolve) => {
-      const giveUp = (): void => settle('given-up')
-      const settle = (offered: Offered): void => {
-        signal.removeEventListener('abort', giveUp)
-        if (this.#offer === offer) this.#offer = null
-        resolve(offered)
-      }
-      const offer = { slot, settle }
-      signal.addEventListener('abort', giveUp)
-      // One that is still there comes from a hand-over that was taken over meanwhile, here.
-      this.#offer?.settle('passed')
-      this.#offer = offer
-      if (signal.aborted) giveUp()
-      else this.wake()
-    })
+    return this.#offer.make(slot, signal, () => this.wake())
   }
 
   /** The drain limit is reached: what runs is asked to stop, and a grant that comes in now is not begun. */
@@ -204,11 +192,11 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     this.#dueAt = Infinity
     this.#lapsesAt = Infinity
     this.#mustLook = false
-    if (mark === null || this.#isSuperseded || !storeTime.isKnown) return null
+    if (mark === null || this.#supersession.isSuperseded || !storeTime.isKnown) return null
     const slotClaim = this.#nextSlotClaim(mark, storeTime.now())
     if (slotClaim !== null) return slotClaim
-    const { slot } = this.#offer ?? {}
-    if (slot !== undefined) return { slot, after: mark, decide: 'run', gap: '', reason: '' }
+    const { slot } = this.#offer
+    if (slot !== null) return { slot, after: mark, decide: 'run', gap: '', reason: '' }
     agenda.watch(this)
     if (running !== null && !this.#isOwn(running)) {
       // Takes over or clears the lapsed run, and decides nothing: the mark is decided.
@@ -360,17 +348,6 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     return null
   }
 
-  /** As a lane: what the answer means for whoever handed the slot over. */
-  #settleOffer({ slot }: Claim, answer: Claimed['answer']): void {
-    if (this.#offer === null || this.#offer.slot !== slot) return
-    const { settle } = this.#offer
-    const { outcome, mark } = answer
-    if (outcome === 'early' || outcome === 'behind' || outcome === 'takeover') return
-    const isOther = outcome === 'granted' && answer.slot !== slot
-    if (outcome === 'held' || isOther) settle('busy')
-    else settle(mark === slot ? 'begun' : 'passed')
-  }
-
   async #claim(claim: Claim): Promise<void> {
     const { clock } = this.#desk.context.options
     const before = this.#view.running
@@ -379,11 +356,11 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const { answer, sentAt } = claimed
     this.#desk.storeTime.note(sentAt, answer.now)
     this.#view.learn(answer, clock.monotonic())
-    this.#setSuperseded(answer.outcome === 'superseded')
+    this.#supersession.learn(answer)
     if (!this.definition.isLane) {
       tellDecision(this.#desk.context.options.namespace, this.definition.name, claim, claimed)
     }
-    this.#settleOffer(claim, answer)
+    this.#offer.answered(claim.slot, answer)
     const isCleared = before?.hasLapsed === true && before.fence !== this.#view.running?.fence
     if (isCleared && answer.outcome !== 'takeover') void reportLoss(this.#desk, this.definition, before)
     if (answer.outcome === 'granted' || answer.outcome === 'takeover') {
@@ -403,8 +380,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     this.#claimer.refresh()
   }
 
-  #begin({ answer, token, sentAt, isManual }: Granted, claim: Claim): void {
-    const { slot, attempt, fence, remainingMs, now } = answer
+  #begin(granted: Granted, claim: Claim): void {
+    const { answer, isManual } = granted
+    const { slot, fence } = answer
     const { storedName, name } = this.definition
     if (!this.#desk.fences.accept(storedName, fence)) {
       reportError(this.#desk.context, unsafeFence(name, fence), name)
@@ -422,18 +400,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     }
     const handler: TaskHandler =
       lanes === null ? this.#handler : (view) => lanes.handOver(place ?? { lane: null, slot }, view.signal)
-    const grant = {
-      slot,
-      attempt,
-      fence,
-      token,
-      sentAt,
-      remainingMs,
-      latenessMs: now - slot,
-      isManual,
-      isHandOver,
-    }
-    const run = new Run(this.#desk, definition, grant, () => this.wake())
+    const run = new Run(this.#desk, definition, runGrant(granted, isHandOver), () => this.wake())
     // Whoever asked for it may hold leases: they are none of the handler's.
     const running = runOutside(() => this.#runToEnd(run, handler))
     this.#runs.set(run, running)
@@ -467,16 +434,6 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     for (const run of this.#runs.keys()) if (run.grant.fence === fence) return run.isHeld
     return false
   }
-
-  #setSuperseded(isSuperseded: boolean): void {
-    if (isSuperseded && !this.#isSuperseded) {
-      publish('leasehold:superseded', () => ({
-        namespace: this.#desk.context.options.namespace,
-        task: this.definition.name,
-      }))
-    }
-    this.#isSuperseded = isSuperseded
-  }
 }
 
 /** Where what was granted takes place; null if the claim was made for something else. */
@@ -490,5 +447,3 @@ function isRetryDue(
 ): boolean {
   return onCrash === 'retry' && attempt < maxAttempts
 }
-
-type Granted = Claimed & { readonly answer: { readonly outcome: 'granted' | 'takeover' } }

@@ -152,35 +152,27 @@ const spoiltTask = fc.oneof(
   })),
 )
 
+/** The first row of a run log, which begins with its attempt in ten digits. */
+async function rewriteRow(
+  store: PoisonableStore,
+  place: Place,
+  rewrite: (row: string) => string,
+): Promise<void> {
+  const name = nameOf(place)
+  const [member = '', score = ''] = (await store.send('zrange', name, '0', '0', 'withscores')) as string[]
+  await store.send('del', name)
+  await store.send('zadd', name, score, member.slice(0, 10) + rewrite(member.slice(10)))
+}
+
 const spoiltRun = fc.oneof(
   otherType,
   edit.map((change): Poison => ({
     what: change,
-    async spoil(store, place) {
-      const [member = '', score = ''] = (await store.send(
-        'zrange',
-        nameOf(place),
-        '0',
-        '0',
-        'withscores',
-      )) as string[]
-      await store.send('del', nameOf(place))
-      await store.send('zadd', nameOf(place), score, member.slice(0, 10) + edited(member.slice(10), change))
-    },
+    spoil: (store, place) => rewriteRow(store, place, (row) => edited(row, change)),
   })),
   fc.array(fc.oneof(anyText, fc.constant(false)), { maxLength: 14 }).map((row): Poison => ({
     what: row,
-    async spoil(store, place) {
-      const [member = '', score = ''] = (await store.send(
-        'zrange',
-        nameOf(place),
-        '0',
-        '0',
-        'withscores',
-      )) as string[]
-      await store.send('del', nameOf(place))
-      await store.send('zadd', nameOf(place), score, member.slice(0, 10) + JSON.stringify(row))
-    },
+    spoil: (store, place) => rewriteRow(store, place, () => JSON.stringify(row)),
   })),
 )
 

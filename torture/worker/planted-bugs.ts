@@ -1,5 +1,5 @@
 import type { Clock } from 'leasehold'
-import type { Driver, LockDriver, TaskDriver } from 'leasehold/driver'
+import type { ClaimAnswer, ClaimRequest, Driver, LockDriver, TaskDriver } from 'leasehold/driver'
 import { methodsOf } from './death-wish.ts'
 import type { UsedLocks } from './lock-work.ts'
 import { plantedServices } from './planted-services.ts'
@@ -131,22 +131,12 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
     what: 'a node that comes late for a slot runs it again',
     driver: (right) =>
       around(right, undefined, (tasks) => ({
-        claim: async (requests, call) => {
-          const answers = await tasks.claim(requests, call)
-          return answers.map((answer, index) => {
-            const slot = requests[index]?.slot ?? 0
-            return answer.outcome === 'decided' || answer.outcome === 'behind'
-              ? {
-                  ...answer,
-                  outcome: 'granted' as const,
-                  slot,
-                  attempt: 1,
-                  fence: hostWall() * 1_000,
-                  remainingMs: 500,
-                }
-              : answer
-          })
-        },
+        claim: async (requests, call) =>
+          grantedWhere(
+            requests,
+            await tasks.claim(requests, call),
+            ({ outcome }) => outcome === 'decided' || outcome === 'behind',
+          ),
       })),
   },
   'early-is-granted': {
@@ -161,22 +151,8 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
           const answer = await tasks.poll(call)
           return { ...answer, now: answer.now + 250 }
         },
-        claim: async (requests, call) => {
-          const answers = await tasks.claim(requests, call)
-          return answers.map((answer, index) => {
-            const slot = requests[index]?.slot ?? 0
-            return answer.outcome === 'early'
-              ? {
-                  ...answer,
-                  outcome: 'granted' as const,
-                  slot,
-                  attempt: 1,
-                  fence: hostWall() * 1_000,
-                  remainingMs: 500,
-                }
-              : answer
-          })
-        },
+        claim: async (requests, call) =>
+          grantedWhere(requests, await tasks.claim(requests, call), ({ outcome }) => outcome === 'early'),
       })),
   },
   'always-retried': {
@@ -253,21 +229,12 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
             return { ...answer, mark: answer.mark - 3_000 }
           })
         },
-        claim: async (requests, call) => {
-          const answers = await tasks.claim(requests, call)
-          return answers.map((answer, index) => {
-            const { task = '', slot = 0 } = requests[index] ?? {}
-            if (!edited.delete(task) || answer.outcome !== 'decided') return answer
-            return {
-              ...answer,
-              outcome: 'granted' as const,
-              slot,
-              attempt: 1,
-              fence: hostWall() * 1_000,
-              remainingMs: 500,
-            }
-          })
-        },
+        claim: async (requests, call) =>
+          grantedWhere(
+            requests,
+            await tasks.claim(requests, call),
+            ({ outcome }, { task }) => edited.delete(task) && outcome === 'decided',
+          ),
       }))
     },
   },
@@ -327,4 +294,19 @@ function around(
       }
     },
   }
+}
+
+/** The answers, with a run that nobody granted in the place of some. */
+function grantedWhere(
+  requests: readonly ClaimRequest[],
+  answers: readonly ClaimAnswer[],
+  isPlanted: (answer: ClaimAnswer, request: ClaimRequest) => boolean,
+): ClaimAnswer[] {
+  return answers.map((answer, index) => {
+    const request = requests[index]
+    if (request === undefined || !isPlanted(answer, request) || !('mark' in answer)) return answer
+    const { slot } = request
+    const fence = hostWall() * 1_000
+    return { ...answer, outcome: 'granted', slot, attempt: 1, fence, remainingMs: 500 }
+  })
 }

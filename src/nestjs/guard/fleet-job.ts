@@ -9,6 +9,7 @@ import {
 } from '../../index.ts'
 import type { GuardingStore, SkippedFire } from '../../integrations/index.ts'
 import type { GuardedOptions } from '../marks.ts'
+import { messageOf } from '../message-of.ts'
 import { type JobInside, runJob } from './current-run.ts'
 
 /** What all jobs of one application share. */
@@ -110,8 +111,4 @@ export class FleetJob {
     const what = slot === undefined ? 'is held by' : `of ${new Date(slot).toISOString()} is for`
     this.#desk.logger.debug?.(`${this.name} ${what} another process: not run here`)
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
