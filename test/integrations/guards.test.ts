@@ -252,7 +252,7 @@ describe('nodeCronCoordinator', () => {
     })
     onTestFinished(async () => {
       // It rejects where it has waited for its process for five seconds and killed it.
-      await Promise.allSettled(tasks.map((task) => task.destroy()))
+      await Promise.allSettled(tasks.map(async (task) => task.destroy()))
       await rm(folder, { recursive: true })
     })
     for (const task of tasks) await task.start()
