@@ -10,6 +10,8 @@ export interface GrantedRun {
   readonly order: string | null
   /** `Infinity`: it had not ended. */
   readonly endedAt: number
+  /** When the store took its outcome, also where its lease had lapsed by then; `-Infinity`: it did not. */
+  readonly completedAt: number
   readonly isTakeover: boolean
 }
 
@@ -28,9 +30,11 @@ export function runsOf(history: readonly Entry[], task: string): readonly Grante
       end(entry.at)
       const isTakeover = entry.outcome === 'takeover'
       const order = isTakeover ? (before?.order ?? null) : entry.order
-      runs.push({ claim: entry, index, order, endedAt: Infinity, isTakeover })
+      runs.push({ claim: entry, index, order, endedAt: Infinity, completedAt: -Infinity, isTakeover })
     } else if (entry.kind === 'completion' && entry.task === task && entry.answer === 'completed') {
-      if (runs.at(-1)?.claim.fence === entry.fence) end(entry.at)
+      const last = runs.at(-1)
+      if (last?.claim.fence !== entry.fence) continue
+      runs[runs.length - 1] = { ...last, endedAt: Math.min(last.endedAt, entry.at), completedAt: entry.at }
     }
   }
   return runs.map((run) => ({
@@ -54,11 +58,9 @@ export function isBusyWithin(runs: readonly GrantedRun[], from: number, to: numb
   return runs.some(({ claim, endedAt }) => claim.at <= to && endedAt >= from)
 }
 
-/** The same, or at some moment of this time a run that had lapsed was still to be retried. */
+/** The same, where what was completed after its lapse was under way until then. */
 export function isUnfinishedWithin(runs: readonly GrantedRun[], from: number, to: number): boolean {
-  return runs.some(({ claim, endedAt }, index) => {
-    const next = runs[index + 1]
-    const until = next?.isTakeover === true ? Math.max(endedAt, next.claim.at) : endedAt
-    return claim.at <= to && until >= from
-  })
+  return runs.some(
+    ({ claim, endedAt, completedAt }) => claim.at <= to && Math.max(endedAt, completedAt) >= from,
+  )
 }

@@ -29,9 +29,10 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readon
   const violations: Violation[] = []
   const fleet = attendances(history, task.name)
   const runs = runsOf(history, task.name)
+  const told = toldReasons(history, task.name)
   const lateMsOf = (by: string): number => nodeOf(nodes, by)?.timersLateMs ?? 0
   for (const [index, claim] of deciding(history, task.name)) {
-    const { at, by, after, slot, storeNow, gap } = claim
+    const { at, by, after, slot, storeNow } = claim
     // The moments of the past cannot be told from a clock that was stepped since.
     if (wasClockStepped(history, index)) continue
     const isEdited = fleet.find((one) => one.by === by)?.isEdited === true
@@ -40,15 +41,18 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readon
     const broken = (what: string): void => void violations.push({ promise: 'G6', at, what })
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
+      const to = from + everyMs + jitterMs
+      const reason = told.get(due)
       if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, nodes) })) {
         broken(`${task.name} ${due} is left out, and is to be caught up.`)
-      } else if (gap === overtakenReason) {
-        // What has crashed and is retried later is in the way of the slots between as well.
-        if (!isUnfinishedWithin(runs, from, from + everyMs + jitterMs))
+      } else if (reason === overtakenReason) {
+        if (!isUnfinishedWithin(runs, from, to))
           broken(`${task.name} ${due} is missed: overlap, and nothing ran.`)
-      } else if (task.catchUp !== 'all') {
+      } else if (reason === 'down' && isBusyWithin(runs, from + everyMs, from + everyMs)) {
+        broken(`${task.name} ${due} is missed: down, and another run was in its way.`)
+      } else if (reason === 'down' && task.catchUp !== 'all') {
         // Where it waits for another run, whoever waits with it may be gone when that ends.
-        const isQueued = task.overlap !== 'skip' && isBusyWithin(runs, from, from + everyMs + jitterMs)
+        const isQueued = task.overlap !== 'skip' && isBusyWithin(runs, from, to)
         const waitsUntil = isQueued ? at : from + everyMs
         const idle = fleet.find(
           (one) =>
@@ -56,27 +60,20 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readon
             attended(one, from + jitterMs, waitsUntil) &&
             everyMs - jitterMs > timersNeeded * lateMsOf(one.by),
         )
-        // Who has come only when the run had ended cannot know of it.
-        const isStranger = isQueued && hasComeSince(history, claim, runs)
-        if (idle !== undefined && !isStranger)
-          broken(`${task.name} ${due} is missed: down, and ${idle.by} was there.`)
+        if (idle !== undefined) broken(`${task.name} ${due} is missed: down, and ${idle.by} was there.`)
       }
     }
   }
   return violations
 }
 
-/** The claiming process was told of the task for the first time when the last run before its claim had ended. */
-function hasComeSince(
-  history: readonly Entry[],
-  { by, task, at, fence }: EntryOf<'claim'>,
-  runs: readonly GrantedRun[],
-): boolean {
-  const ended = runs.findLast(({ claim }) => claim.at < at && claim.fence !== fence)?.endedAt ?? Infinity
-  const told = history.find(
-    (entry) => entry.kind === 'registration' && entry.by === by && entry.task === task,
+/** What `history()` tells in the end of the slots that nobody decided; nothing of those before an edit. */
+function toldReasons(history: readonly Entry[], task: string): ReadonlyMap<number, string | null> {
+  const ends = history.flatMap((entry) =>
+    entry.kind === 'task-end' && entry.task.name === task ? [entry.task] : [],
   )
-  return told !== undefined && told.at >= ended
+  const missed = ends.flatMap(({ told }) => told.filter(({ state }) => state === 'missed'))
+  return new Map(missed.map(({ slot, reason }) => [slot, reason]))
 }
 
 const overtakenReason = 'overlap'

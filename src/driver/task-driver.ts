@@ -45,7 +45,7 @@ export interface TaskDriver {
    * 2. the record has another fingerprint → `superseded`
    * 3. a run is under way with this very token → asked again: expiry re-armed (never back), same fence, the same
    *    `granted` or `takeover` (attempt > 1)
-   * 4. a run has lapsed:
+   * 4. a run has lapsed (a row that becomes `lost` ended then, not now):
    *    - under this very token → it is left as it is, and the next rules go on. The claim that it was granted to, arriving
    *      twice or asked again too late, uses up no attempt and gets no lease again.
    *    - a retry is due: `onCrash: 'retry'`, attempt < maxAttempts, and the run was not asked to stop. While paused it is
@@ -307,6 +307,7 @@ export interface RunRecord {
   readonly fence: number | null
   readonly holder: string | null
   readonly startedAt: number
+  /** Of a lost run the moment at which its lease lapsed, however much later that was found; null while it runs. */
   readonly endedAt: number | null
   /** What a run reported when it ended; for `cancelled`, who asked it to stop and why. */
   readonly error: string | null

@@ -128,7 +128,7 @@ export function claimSlot(
   }
   const cleared: TaskRow = { ...row, run: null }
   const decided = decide(cleared)
-  return { ...decided, next: decided.next ?? cleared, log: [lostRun(run, now), ...decided.log] }
+  return { ...decided, next: decided.next ?? cleared, log: [lostRun(run), ...decided.log] }
 }
 
 export function refreshRun(
@@ -309,7 +309,7 @@ function takeOver(
 ): TaskStep<ClaimAnswer> {
   const run = startRun(request, lapsed.slot, lapsed.attempt + 1, moment, lapsed)
   const next: TaskRow = { ...row, run }
-  const log = [lostRun(lapsed, moment.now), startedRow(row.task, run, run.slot, '', moment.now)]
+  const log = [lostRun(lapsed), startedRow(row.task, run, run.slot, '', moment.now)]
   return step({ outcome: 'takeover', ...granted(next, run, moment.now) }, next, log)
 }
 
@@ -378,10 +378,10 @@ function undone(
   return { kind: 'add', row: { attempt: 0, gap: '', fence: null, holder: null, ...closed, ...what } }
 }
 
-function lostRun(run: RunRow, now: number): LogChange {
-  const { slot, attempt, stop } = run
+function lostRun(run: RunRow): LogChange {
+  const { slot, attempt, stop, expiresAt } = run
   const reason = stop === null ? null : 'cancelled'
-  return { kind: 'end', slot, attempt, state: 'lost', reason, error: stop, endedAt: now }
+  return { kind: 'end', slot, attempt, state: 'lost', reason, error: stop, endedAt: expiresAt }
 }
 
 function granted(

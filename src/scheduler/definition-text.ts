@@ -10,6 +10,8 @@ export interface StoredDefinition {
   readonly isFiredElsewhere: boolean
   /** How many runs of it may overlap; 0 if none. */
   readonly laneCount: number
+  /** How much later than its own instant a slot may be claimed. */
+  readonly jitterMs: number
   /** Whose lane it is: the stored name of that task, or null. */
   readonly laneOf: string | null
   /** Null if it cannot be read. Made when it is asked for, since that takes a while. */
@@ -17,12 +19,13 @@ export interface StoredDefinition {
 }
 
 export function readDefinition(text: string): StoredDefinition {
-  const { name, fired, maxOverlap, laneOf, ...timing } = fieldsOf(text)
+  const { name, fired, maxOverlap, jitterMs, laneOf, ...timing } = fieldsOf(text)
   const isLaneCount = typeof maxOverlap === 'number' && maxOverlap >= 2 && maxOverlap <= 100
   return {
     name: typeof name === 'string' ? name : null,
     isFiredElsewhere: fired === true,
     laneCount: isLaneCount ? Math.floor(maxOverlap) : 0,
+    jitterMs: typeof jitterMs === 'number' && jitterMs > 0 ? jitterMs : 0,
     laneOf: typeof laneOf === 'string' ? laneOf : null,
     schedule: () => scheduleFrom(timing),
   }

@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers'
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { RunRecord, RunState } from '../driver/task-driver.ts'
-import { gapReason, manualReason } from './policies.ts'
-import { type Schedule, slotsBefore } from './schedule.ts'
+import { Overlaps, type SlotRules } from './overlaps.ts'
+import { gapReason, manualReason, overtakenReason } from './policies.ts'
+import { slotsBefore } from './schedule.ts'
 
 /** What became of one slot, or of one attempt at it. */
 export interface RunHistoryEntry {
@@ -21,7 +22,7 @@ export interface RunHistoryEntry {
   readonly state: RunState
   /**
    * Why it did not run, or was not done; null for a run that ended by itself, but `manual` for one that an operator asked
-   * for. `overlap`: an earlier one still ran; `paused`;
+   * for. `overlap`: an earlier one still ran when the next slot came due, or until less than a minute before; `paused`;
    * `lock`: another held its lock, or it lost it; `cancelled`: an operator or a newer slot asked it to stop; `timeout`;
    * `max-lifetime`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
@@ -54,17 +55,18 @@ const breath = 100
  * between the two were decided by it as well, and get entries of their own as far as the schedule is known.
  *
  * @param laneRows the runs of slots that were handed over to lanes, instead of the rows that say so
- * @param schedule the present one; it tells nothing about slots before its last edit
+ * @param rules the present ones; their schedule tells nothing about slots before its last edit
  */
 export async function toHistory(
   task: string,
   { rows, laneRows }: { readonly rows: readonly RunRecord[]; readonly laneRows: readonly RunRecord[] },
-  schedule: Schedule | null,
+  rules: SlotRules | null,
   limit: number,
 ): Promise<RunHistoryEntry[]> {
   const entries: RunHistoryEntry[] = []
   const handedOver = bySlot(laneRows)
-  let known = schedule
+  const overlaps = rules === null ? null : new Overlaps(rules, rows, laneRows)
+  let known = rules?.schedule ?? null
   for (const row of rows) {
     if (entries.length >= limit) break
     const isOwn = row.attempt === 0 || row.reason === manualReason
@@ -75,7 +77,7 @@ export async function toHistory(
     let before = row.slot
     while (entries.length < limit) {
       const missed = slotsBefore(known, before, row.after, Math.min(breath, limit - entries.length))
-      for (const slot of missed) entries.push(toMissed(task, row, slot))
+      for (const slot of missed) entries.push(toMissed(task, row, slot, overlaps?.has(slot, row) === true))
       if (missed.length < breath) break
       before = missed.at(-1) ?? row.after
       await new Promise((resolve) => setImmediate(resolve))
@@ -113,14 +115,14 @@ function toEntry(task: string, row: RunRecord): RunHistoryEntry {
   }
 }
 
-function toMissed(task: string, row: RunRecord, slot: number): RunHistoryEntry {
+function toMissed(task: string, row: RunRecord, slot: number, isOverlapped: boolean): RunHistoryEntry {
   const decidedAt = new Date(row.startedAt)
   return {
     task,
     slot: new Date(slot),
     attempt: 0,
     state: 'missed',
-    reason: row.gap === '' ? gapReason : row.gap,
+    reason: isOverlapped ? overtakenReason : row.gap === '' ? gapReason : row.gap,
     by: null,
     fence: null,
     holder: null,

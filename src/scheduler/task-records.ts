@@ -5,6 +5,7 @@ import { toStoredKey } from '../core/stored-key.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import { readDefinition } from './definition-text.ts'
 import { laneName } from './lanes.ts'
+import type { SlotRules } from './overlaps.ts'
 
 /** The record of a task; null if the store knows none. @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError */
 export async function readTask(context: ServiceContext, name: string): Promise<TaskRecord | null> {
@@ -28,6 +29,13 @@ export function lanesOf(record: TaskRecord | null): string[] {
   if (record === null) return []
   const { laneCount } = readDefinition(record.definition)
   return Array.from({ length: laneCount }, (_, index) => laneName(record.task, index))
+}
+
+/** What its slots go by, as its record has it; null if that cannot be read. */
+export function slotRulesOf(record: TaskRecord): SlotRules | null {
+  const { jitterMs, laneCount, schedule } = readDefinition(record.definition)
+  const known = schedule()
+  return known === null ? null : { schedule: known, jitterMs, laneCount }
 }
 
 function readRecords(

@@ -6,7 +6,6 @@ import { askStore } from '../core/store-call.ts'
 import { toStoredKey } from '../core/stored-key.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import { scheduledMethodsOf } from './decorators/scheduled-methods.ts'
-import { readDefinition } from './definition-text.ts'
 import { type RunHistoryEntry, toHistory } from './history.ts'
 import { LogPurge } from './log-purge.ts'
 import { type BackfillOptions, orderRange, orderRun } from './manual-runs.ts'
@@ -30,7 +29,7 @@ import {
   requestControl,
 } from './task-control.ts'
 import { readLog } from './task-log.ts'
-import { readLanes, readTask } from './task-records.ts'
+import { readLanes, readTask, slotRulesOf } from './task-records.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type TaskStatus, type TaskSummary, toStatus, toSummaries } from './task-status.ts'
 
@@ -237,10 +236,9 @@ export class TaskScheduler {
   async #historyOf(name: string, record: TaskRecord | null, limit: number): Promise<RunHistoryEntry[]> {
     const task = toStoredKey('name', name)
     const log = await readLog(this.#context, name, { task, record, limit })
-    const own = this.#tasks.get(name)?.[0].schedule ?? null
+    const own = this.#tasks.get(name)?.[0] ?? null
     // As the fleet has it: this process may still, or again, have another one.
-    const schedule = record === null ? own : readDefinition(record.definition).schedule()
-    return toHistory(name, log, schedule, limit)
+    return toHistory(name, log, record === null ? own : slotRulesOf(record), limit)
   }
 
   /** The service below closes. */

@@ -29,6 +29,8 @@ export class TaskView {
   #running: SeenRun | null = null
   #asOf = -Infinity
   #busyUntil = -Infinity
+  /** Its fence is the moment of its grant in microseconds, if not more. */
+  #busySince = Infinity
 
   /** The last decided slot; null before the first answer. */
   get mark(): number | null {
@@ -53,6 +55,12 @@ export class TaskView {
     return this.#busyUntil
   }
 
+  /** That run is known to have been under way all the time between these moments on the store's clock. */
+  wasBusy(from: number, to: number): boolean {
+    return this.#busySince <= from && to <= this.#busyUntil
+  }
+
+
   /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
   learn(state: Heard, receivedAt: number): void {
     const { now, mark, paused, orders, running, stop = null } = state
@@ -61,7 +69,10 @@ export class TaskView {
     this.#mark = mark
     this.#isPaused = paused
     this.#orders = orders
-    if (running !== null) this.#busyUntil = now + Math.min(running.remainingMs, 0)
+    if (running !== null) {
+      this.#busyUntil = now + Math.min(running.remainingMs, 0)
+      this.#busySince = running.fence / 1_000
+    }
     this.#running =
       running === null
         ? null

@@ -227,7 +227,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
       return null
     }
     const { slot, decide } = plan
-    const claim: Claim = { slot, after: mark, decide, gap: gapReason, reason: lateReason }
+    const gap = this.#gapBefore(slot, mark)
+    const claim: Claim = { slot, after: mark, decide, gap, reason: lateReason }
     if (this.definition.overlap !== 'skip') return this.#queueClaim(claim)
     const deferral = this.#deferral
     if (deferral === null || deferral.slot <= mark) return claim
@@ -248,40 +249,29 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   /** A slot that found an earlier run under way is asked for again when that has ended: then it is not too late. */
   #queueClaim(claim: Claim): Claim | null {
     const { running, busyUntil } = this.#view
-    const { slot, decide } = claim
-    const asked = this.#withGap(claim)
+    const { slot } = claim
+    const isQueued = this.#queued?.slot === slot
+    const hasMet = isQueued || (this.#lanes === null && this.#view.wasBusy(slot, slot))
+    const asked: Claim = hasMet ? { ...claim, decide: 'run' } : claim
     const isHandOver = this.#lanes !== null && running !== null && placeOf(running).lane !== null
     // It takes moments, and excuses no slot that is late. The end of our own wakes us.
     if (isHandOver && this.#isOwn(running)) return null
-    if (isHandOver && asked === claim) return claim
-    const mustWait =
-      running !== null && !running.hasLapsed && (decide === 'miss' || this.#queued?.slot === slot)
-    if (!mustWait || asked.slot !== slot) return asked
-    if (this.#queued?.slot !== slot) this.#queue(slot, running, this.#isOwn(running))
+    if (isHandOver && !isQueued) return asked
+    const mustWait = running !== null && !running.hasLapsed && (claim.decide === 'miss' || isQueued)
+    if (!mustWait) return asked
+    if (!isQueued) this.#queue(slot, running, this.#isOwn(running))
     // What is known of the run is older than the slot: before it counts as met the store is asked.
     this.#mustLook = this.#queued?.isSure !== true && slot > busyUntil
     if (this.definition.catchUp !== 'all') this.#dueAt = this.#dueTime(this.definition.schedule.next(slot))
     return null
   }
 
-  /** Why the slots before a claimed one did not run: each that came due while a run is known to have been under way met it. */
-  #withGap(claim: Claim): Claim {
-    const { running } = this.#view
-    const { slot, after } = claim
+  /** Why the slots before a claimed one did not run. The log tells as well which of them met a run: not if it is cut off. */
+  #gapBefore(slot: number, mark: number): string {
     const { schedule } = this.definition
-    const busyUntil = running !== null && this.#isOwn(running) ? slot : this.#view.busyUntil
-    const passed = schedule.latest(slot - 1)
-    const queued = this.#queued
-    const isQueued = queued !== null && queued.slot > after && (queued.isSure || queued.slot <= busyUntil)
-    if (!isQueued) {
-      // A first attempt was begun when nothing was due, so it was under way when this came due.
-      const isFirst = this.#lanes === null && running?.hasLapsed === false && running.attempt === 1
-      return isFirst && passed <= busyUntil ? { ...claim, gap: overtakenReason } : claim
-    }
-    if (this.#lanes !== null || passed <= Math.max(queued.slot, busyUntil))
-      return { ...claim, decide: 'run', gap: overtakenReason }
-    // What came due later may have met nothing: it is decided apart.
-    return { slot: queued.slot, after, decide: 'miss', gap: overtakenReason, reason: overtakenReason }
+    const areOverlapped =
+      this.#lanes === null && this.#view.wasBusy(schedule.next(mark), schedule.latest(slot - 1))
+    return areOverlapped ? overtakenReason : gapReason
   }
 
   #dueTime(slot: number): number {

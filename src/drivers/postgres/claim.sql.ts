@@ -132,13 +132,13 @@ upd as (
 over as materialized (
   select (select g.ctid from ${runs} g
            where g.namespace = $1 and g.task = n.task and g.slot = n.run_slot and g.attempt = n.run_attempt) as row_id,
-         n.run_stop
+         n.run_stop, (n.record).run_expires_at as lapsed_at
     from n join upd on upd.task = n.task where n.is_given_up or n.outcome = 'takeover'),
 lost as (
   update ${runs} g
      set state = 'lost', reason = case when over.run_stop is not null then 'cancelled' else g.reason end, error = over.run_stop,
-         ended_at = t.now
-    from over cross join t where g.ctid = over.row_id),
+         ended_at = over.lapsed_at
+    from over where g.ctid = over.row_id),
 logged as (
   insert into ${runs} (${loggedColumns})
   select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now,

@@ -77,10 +77,10 @@ local function decide(record, log, claim)
 end
 
 local function take_over(record, log, claim)
-  local slot, attempt = record.slot, record.attempt
+  local slot, attempt, lapsed = record.slot, record.attempt, math.floor(record.expires / 1000)
   start(record, claim, claim.fence, slot, attempt + 1)
   save(claim.name, record)
-  log_end(log, slot, attempt, 'lost', false, false)
+  log_end(log, slot, attempt, 'lost', false, false, lapsed)
   log_started(log, record, slot, '')
   return answer('takeover', record)
 end
@@ -107,7 +107,7 @@ local function apply(record, log, claim)
   local reason, request = record.stopping and 'cancelled', record.stopping and record.stop
   end_run(record)
   save(claim.name, record)
-  log_end(log, slot, attempt, 'lost', reason, request)
+  log_end(log, slot, attempt, 'lost', reason, request, math.floor(record.expires / 1000))
   record.changed = {}
   return decide(record, log, claim)
 end

@@ -29,7 +29,7 @@ for i = 4, #KEYS, 2 do
     begin_writing(name)
     end_run(record)
     save(name, record)
-    log_end(log, slot, attempt, outcome, reason, report)
+    log_end(log, slot, attempt, outcome, reason, report, now)
     answers[#answers + 1] = { 'completed', digits(now) }
   else
     local _, row = find_row(log, slot, attempt)

@@ -167,10 +167,10 @@ local function log_started(log, record, after, gap, reason)
   })
 end
 
-local function log_end(log, slot, attempt, state, reason, trouble)
+local function log_end(log, slot, attempt, state, reason, trouble, at)
   local _, row = find_row(log, slot, attempt)
   if not row then return end
-  row[3], row[4], row[10], row[11] = state, reason or row[4], digits(now), trouble
+  row[3], row[4], row[10], row[11] = state, reason or row[4], digits(at), trouble
   put_row(log, slot, attempt, row)
 end
 

@@ -41,6 +41,21 @@ export const crashing: readonly ContractBehaviour[] = group('tasks: lapsed runs'
     )
   })
 
+  it('a lost run ended when its lease lapsed, however much later that is found (G6)', async (stage) => {
+    const { first, second } = stage
+    for (const onCrash of ['retry', 'skip'] as const) {
+      const run = await lapsedRun(stage, onCrash)
+      const { now, running } = await first.scheduled.inspect(onCrash)
+      const lapsedAt = now + (running?.remainingMs ?? 0)
+      await second.scheduled.waitFor(lapsedAt + 20)
+      const [mark] = await second.scheduled.slots(onCrash, 0)
+      await second.scheduled.claim(onCrash, { slot: mark, after: mark, ...retry, onCrash })
+      const { state, endedAt } = await first.scheduled.row(onCrash, run.slot, 1)
+      assert.equal(state, 'lost')
+      assert.ok(Math.abs((endedAt ?? 0) - lapsedAt) <= 2, `${endedAt} instead of ${lapsedAt}`)
+    }
+  })
+
   it('the slot that was claimed is still to be had after the takeover', async (stage) => {
     const { second } = stage
     await lapsedRun(stage)

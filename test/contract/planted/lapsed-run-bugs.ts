@@ -65,6 +65,19 @@ export const lapsedRunBugs: readonly PlantedBug[] = [
     }),
   },
   {
+    id: 'lost-when-it-was-found',
+    what: 'A lapsed run counts as under way until somebody found it.',
+    caughtBy: ['a lost run ended when its lease lapsed, however much later that is found (G6)'],
+    plant: ({ tasks }) => ({
+      tasks: {
+        log: async (query, call) =>
+          (await tasks.log(query, call)).map((row) =>
+            row.state === 'lost' ? { ...row, endedAt: (row.endedAt ?? 0) + 20 } : row,
+          ),
+      },
+    }),
+  },
+  {
     id: 'takeover-under-the-old-token',
     what: 'A claim that arrives once more when its run has lapsed takes it over: an attempt is used up that nobody runs.',
     caughtBy: [
