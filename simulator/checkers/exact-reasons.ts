@@ -16,21 +16,21 @@ const timersNeeded = 5
  * time, was well, and reached the store; `late`: the start deadline was past; `paused`: an operator had paused the task;
  * `overlap`: another run had not ended, or not before the next slot came due.
  */
-export function exactReasons(history: readonly Entry[], { tasks, nodes }: Plan): readonly Violation[] {
-  return tasks.flatMap((task) => [
-    ...falseDowntimes(history, task, nodes),
-    ...falseSkips(history, task, nodes),
+export function exactReasons(history: readonly Entry[], plan: Plan): readonly Violation[] {
+  return plan.tasks.flatMap((task) => [
+    ...falseDowntimes(history, task, plan),
+    ...falseSkips(history, task, plan),
     ...pausedRuns(history, task),
   ])
 }
 
 /** Slots that were passed over although they could have been decided, or run, or for another reason than the true one. */
-function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readonly NodePlan[]): Violation[] {
+function falseDowntimes(history: readonly Entry[], task: TaskPlan, plan: Plan): Violation[] {
   const violations: Violation[] = []
   const fleet = attendances(history, task.name)
   const runs = runsOf(history, task.name)
   const told = toldReasons(history, task.name)
-  const lateMsOf = (by: string): number => nodeOf(nodes, by)?.timersLateMs ?? 0
+  const lateMsOf = (by: string): number => nodeOf(plan.nodes, by)?.timersLateMs ?? 0
   for (const [index, claim] of deciding(history, task.name)) {
     const { at, by, after, slot, storeNow } = claim
     // The moments of the past cannot be told from a clock that was stepped since.
@@ -43,7 +43,7 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, nodes: readon
       const from = due - storeNow + at
       const to = from + everyMs + jitterMs
       const reason = told.get(due)
-      if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, nodes) })) {
+      if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, plan) })) {
         broken(`${task.name} ${due} is left out, and is to be caught up.`)
       } else if (reason === overtakenReason) {
         if (!isUnfinishedWithin(runs, from, to))
@@ -96,7 +96,7 @@ function isStillWanted(task: TaskPlan, { due, everyMs, claim, inaccuracyMs }: Pa
 }
 
 /** Slots that were decided without a run, for a reason that did not apply. */
-function falseSkips(history: readonly Entry[], task: TaskPlan, nodes: readonly NodePlan[]): Violation[] {
+function falseSkips(history: readonly Entry[], task: TaskPlan, plan: Plan): Violation[] {
   const violations: Violation[] = []
   for (const [index, claim] of deciding(history, task.name)) {
     const { at, slot, reason } = claim
@@ -104,7 +104,7 @@ function falseSkips(history: readonly Entry[], task: TaskPlan, nodes: readonly N
       reason === 'paused'
         ? isPaused(history, task.name, index)
         : reason === 'late'
-          ? isLate(history, index, task, nodes)
+          ? isLate(history, index, task, plan)
           : reason !== 'overlap' || isOverlapped(history, claim, index)
     if (isTrue) continue
     violations.push({
@@ -150,25 +150,29 @@ function isLate(
   history: readonly Entry[],
   index: number,
   { catchUp, catchUpWindowMs, startDeadlineMs }: TaskPlan,
-  nodes: readonly NodePlan[],
+  plan: Plan,
 ): boolean {
   const claim = history[index] as EntryOf<'claim'>
   const windowMs = catchUp === 'none' ? 0 : (catchUpWindowMs ?? Infinity)
-  const inaccuracyMs = inaccuracyOf(history, index, nodes)
+  const inaccuracyMs = inaccuracyOf(history, index, plan)
   return claim.storeNow - claim.slot > Math.max(startDeadlineMs, windowMs) - inaccuracyMs
 }
 
-function inaccuracyOf(history: readonly Entry[], index: number, nodes: readonly NodePlan[]): number {
+function inaccuracyOf(history: readonly Entry[], index: number, { nodes, fired }: Plan): number {
   const claim = history[index] as EntryOf<'claim'>
   const { rate = 1 } = nodeOf(nodes, claim.by) ?? {}
-  return inaccuracy(history.slice(0, index), claim, rate)
+  return inaccuracy(history.slice(0, index), claim, { rate, fired: fired?.name ?? null })
 }
 
 /**
  * How far ahead a node may have thought the store's clock to be: by as much as its own runs fast, since the last answer
  * that told it the time. It may go by an earlier answer that agrees with that one, as far as its round trip says.
  */
-function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, rate: number): number {
+function inaccuracy(
+  before: readonly Entry[],
+  { by, task }: EntryOf<'claim'>,
+  { rate, fired }: { readonly rate: number; readonly fired: string | null },
+): number {
   const calls = new Map<number, EntryOf<'call'>>()
   let told = { at: 0, tookMs: 0 }
   let most = 0
@@ -181,7 +185,8 @@ function inaccuracy(before: readonly Entry[], { by, task }: EntryOf<'claim'>, ra
       const { verb = '', what = '', at = 0, fault = null } = calls.get(entry.number) ?? {}
       // It tells neither the time nor what became of a slot.
       if (fault !== null && refusals.has(fault)) continue
-      if (tellingTime.has(verb)) told = { at: entry.at, tookMs: entry.at - at }
+      // What fires the other task looks at a clock of its own.
+      if (tellingTime.has(verb) && what !== fired) told = { at: entry.at, tookMs: entry.at - at }
       // What was asked before about this task is decided.
       if (verb === 'claim' && what.split(' ').includes(task)) most = 0
     }

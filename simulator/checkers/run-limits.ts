@@ -120,16 +120,18 @@ function thoseInTheWay(
   const healedAt = history.find(({ kind }) => kind === 'faults-end')?.at ?? Infinity
   if (wasClockStepped(history, history.length)) return []
   const lastAt = history.find((entry) => entry.kind === 'task-end')?.at ?? 0
-  return runs.flatMap(({ claim, endedAt }): Violation[] => {
-    const held = history.find(
-      (entry) =>
-        entry.kind === 'claim' &&
-        entry.task === name &&
-        entry.outcome === 'held' &&
-        entry.order === null &&
-        entry.at >= Math.max(claim.at, healedAt + 1_000) &&
-        entry.at < endedAt,
-    )
+  return runs.flatMap(({ claim, index, endedAt }): Violation[] => {
+    const held = history
+      .slice(index)
+      .find(
+        (entry): entry is EntryOf<'claim'> =>
+          entry.kind === 'claim' &&
+          entry.task === name &&
+          entry.outcome === 'held' &&
+          entry.order === null &&
+          entry.at >= healedAt + 1_000 &&
+          entry.at < endedAt,
+      )
     if (held === undefined) return []
     const boundMs = stopGraceMs + 2 * ttlMs + roundMs
     if (Math.min(endedAt, lastAt) - held.at <= boundMs) return []

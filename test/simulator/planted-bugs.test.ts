@@ -8,6 +8,7 @@ import { shrink } from '../../simulator/shrink.ts'
 import type { SystemUnderTrial } from '../../simulator/simulate.ts'
 import { type Trial, tryPlan } from '../../simulator/trial.ts'
 import { Claimer } from '../../src/scheduler/claimer.ts'
+import { Overlaps } from '../../src/scheduler/overlaps.ts'
 import { Run, type StopOrder } from '../../src/scheduler/run.ts'
 import { leaseBugs } from '../contract/planted/lease-bugs.ts'
 import { operatorBugs } from '../contract/planted/operator-bugs.ts'
@@ -168,6 +169,11 @@ describe('a bug about the policies of a task or its manual runs turns a checker 
       return ask.call(this, claim.orders === undefined ? { ...claim, gap: 'overlap' } : claim)
     })
     await expectFinding('G6', {}, /is missed: overlap, and nothing ran/)
+  })
+
+  it('G6: the history says of no slot that was left out that it met another run', async () => {
+    vi.spyOn(Overlaps.prototype, 'has').mockReturnValue(false)
+    await expectFinding('G6', {}, /is missed: down, and another run was in its way/)
   })
 
   it('G6: missed slots that are to be caught up are left out', async () => {

@@ -1,0 +1,110 @@
+import type { RunRecord } from 'leasehold/driver'
+import { describe, expect, it } from 'vitest'
+import { intervalSchedule } from '../../src/scheduler/interval-schedule.ts'
+import { Overlaps, type SlotRules } from '../../src/scheduler/overlaps.ts'
+import { Fleet } from './fleet.ts'
+
+const minute = 60_000
+
+/** A run of the slot at this minute. @param endedAt null: it has not ended */
+function run(
+  slot: number,
+  startedAt: number,
+  endedAt: number | null,
+  more: Partial<RunRecord> = {},
+): RunRecord {
+  return {
+    task: 'task',
+    slot: slot * minute,
+    attempt: 1,
+    state: endedAt === null ? 'running' : 'succeeded',
+    reason: null,
+    after: (slot - 1) * minute,
+    gap: 'down',
+    fence: 1,
+    holder: '{"instance":"i"}',
+    startedAt: startedAt * minute,
+    endedAt: endedAt === null ? null : endedAt * minute,
+    error: null,
+    late: null,
+    ...more,
+  }
+}
+
+/** Every ten minutes. */
+const rules: SlotRules = { schedule: intervalSchedule(10 * minute), jitterMs: 0, laneCount: 0 }
+
+/** Of the slots at 20, 30, 40 and 50 minutes, which a claim at 60.5 minutes passed over, those that met a run. */
+function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], more: Partial<SlotRules> = {}) {
+  const by = run(60, 60.5, null)
+  const overlaps = new Overlaps({ ...rules, ...more }, [by, ...runs], laneRuns)
+  return [20, 30, 40, 50].filter((slot) => overlaps.has(slot * minute, by))
+}
+
+describe('a slot that nobody decided met an earlier run', () => {
+  it('if that had not ended when the next slot came due', () => {
+    expect(met([run(10, 10, 41)])).toEqual([20, 30])
+  })
+
+  it('or had ended so shortly before that nobody need have claimed it', () => {
+    expect(met([run(10, 10, 39.5)])).toEqual([20, 30])
+    expect(met([run(10, 10, 38.5)])).toEqual([20])
+  })
+
+  it('also if it was retried only when the slot had come due', () => {
+    expect(met([run(10, 35, 45, { attempt: 2 }), run(10, 10, 12, { state: 'lost' })])).toEqual([30])
+  })
+
+  it('if it is still under way', () => {
+    expect(met([run(10, 10, null)])).toEqual([20, 30, 40, 50])
+  })
+
+  it('but not if it began after the slot was passed over', () => {
+    const by = run(60, 60.5, 61)
+    expect(new Overlaps(rules, [run(70, 70, 71), by], []).has(50 * minute, by)).toBe(false)
+  })
+
+  it('nor for the rows of slots that did not run', () => {
+    expect(met([run(10, 10, 60, { attempt: 0, state: 'skipped' })])).toEqual([])
+  })
+
+  it('with jitter until the next slot may be claimed', () => {
+    const begun = run(35, 50.2, 50.4, { reason: 'manual' })
+    expect(met([begun], [], { jitterMs: 0.3 * minute })).toEqual([40])
+    expect(met([begun])).toEqual([])
+  })
+
+  it('in lanes if all of them were taken; a hand-over to one takes moments', () => {
+    const lanes = [run(10, 10, 41), run(20, 20, 31)]
+    const handedOver = run(20, 20, 59, { holder: '{"instance":"i","label":"lane 1 of 1200000"}' })
+    expect(met([handedOver], lanes, { laneCount: 2 })).toEqual([20])
+    expect(met([], lanes, { laneCount: 3 })).toEqual([])
+    expect(met([run(15, 15, 41, { reason: 'manual' })], lanes, { laneCount: 3 })).toEqual([20, 30])
+  })
+})
+
+it('a fleet that dies in mid-run leaves slots that met the run until its lease lapsed, and then none', async () => {
+  const fleet = new Fleet()
+  const options = { every: '10s', overlap: 'queue', ttl: '24s' } as const
+  const first = fleet.node()
+  first.runs('task', options, () => new Promise(() => {}))
+  await fleet.start(first)
+  await fleet.advance(10_100)
+  first.kill()
+  await fleet.advance(3_600_000)
+  const second = fleet.node()
+  second.runs('task', options)
+  await fleet.start(second)
+  await fleet.advance(100)
+  const history = await fleet.history('task')
+  expect(history.slice(0, 5)).toEqual([
+    '10/1 lost',
+    '20/0 missed overlap',
+    '30/0 missed down',
+    '40/0 missed down',
+    '50/0 missed down',
+  ])
+  expect(new Set(history.slice(2, -1))).not.toContain('3600/0 missed overlap')
+  const [lost] = (await fleet.entries('task')).filter(({ state }) => state === 'lost')
+  expect(lost?.durationMs).toBe(24_000)
+})
