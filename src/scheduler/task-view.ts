@@ -60,7 +60,6 @@ export class TaskView {
     return this.#busySince <= from && to <= this.#busyUntil
   }
 
-
   /** Takes in an answer to a claim: claims of a task are made one after the other, so it is the latest word. */
   learn(state: Heard, receivedAt: number): void {
     const { now, mark, paused, orders, running, stop = null } = state
