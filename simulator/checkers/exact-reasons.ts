@@ -39,6 +39,7 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, plan: Plan): 
     const everyMs = isEdited ? task.editedEveryMs : task.everyMs
     const jitterMs = Math.min(task.jitterMs, everyMs * 0.9)
     const broken = (what: string): void => void violations.push({ promise: 'G6', at, what })
+    const earlier = runs.filter((run) => run.index < index)
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
       const to = from + everyMs + jitterMs
@@ -46,13 +47,13 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, plan: Plan): 
       if (isStillWanted(task, { due, everyMs, claim, inaccuracyMs: inaccuracyOf(history, index, plan) })) {
         broken(`${task.name} ${due} is left out, and is to be caught up.`)
       } else if (reason === overtakenReason) {
-        if (!isUnfinishedWithin(runs, from, to))
+        if (!isUnfinishedWithin(earlier, from, to))
           broken(`${task.name} ${due} is missed: overlap, and nothing ran.`)
-      } else if (reason === 'down' && isBusyWithin(runs, from + everyMs, from + everyMs)) {
+      } else if (reason === 'down' && isBusyWithin(earlier, from + everyMs, from + everyMs)) {
         broken(`${task.name} ${due} is missed: down, and another run was in its way.`)
       } else if (reason === 'down' && task.catchUp !== 'all') {
         // Where it waits for another run, whoever waits with it may be gone when that ends.
-        const isQueued = task.overlap !== 'skip' && isBusyWithin(runs, from, to)
+        const isQueued = task.overlap !== 'skip' && isBusyWithin(earlier, from, to)
         const waitsUntil = isQueued ? at : from + everyMs
         const idle = fleet.find(
           (one) =>

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers'
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { RunRecord, RunState } from '../driver/task-driver.ts'
-import { Overlaps, type SlotRules } from './overlaps.ts'
+import { Overlaps, type TaskRead } from './overlaps.ts'
 import { gapReason, manualReason, overtakenReason } from './policies.ts'
 import { slotsBefore } from './schedule.ts'
 
@@ -55,18 +55,18 @@ const breath = 100
  * between the two were decided by it as well, and get entries of their own as far as the schedule is known.
  *
  * @param laneRows the runs of slots that were handed over to lanes, instead of the rows that say so
- * @param rules the present ones; their schedule tells nothing about slots before its last edit
+ * @param read the task as it is now; its schedule tells nothing about slots before its last edit
  */
 export async function toHistory(
   task: string,
   { rows, laneRows }: { readonly rows: readonly RunRecord[]; readonly laneRows: readonly RunRecord[] },
-  rules: SlotRules | null,
+  read: TaskRead | null,
   limit: number,
 ): Promise<RunHistoryEntry[]> {
   const entries: RunHistoryEntry[] = []
   const handedOver = bySlot(laneRows)
-  const overlaps = rules === null ? null : new Overlaps(rules, rows, laneRows)
-  let known = rules?.schedule ?? null
+  const overlaps = read === null ? null : new Overlaps(read, rows, laneRows)
+  let known = read?.schedule ?? null
   for (const row of rows) {
     if (entries.length >= limit) break
     const isOwn = row.attempt === 0 || row.reason === manualReason

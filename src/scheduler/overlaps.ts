@@ -5,13 +5,15 @@ import type { Schedule } from './schedule.ts'
 /** A fleet that is there claims a slot within this: one that an earlier run had left so much time met no overlap. */
 const claimMs = 60_000
 
-/** What the log of a task is read with. */
-export interface SlotRules {
+/** What is to be known of a task to read its log. */
+export interface TaskRead {
   readonly schedule: Schedule
   /** So much later than its own instant a slot may be claimed, but never after the next one. */
   readonly jitterMs: number
   /** How many runs may overlap; 0 if none may. */
   readonly laneCount: number
+  /** The run that has lapsed, at this moment, without anybody having dealt with it yet. */
+  readonly lapsed: { readonly fence: number; readonly at: number } | null
 }
 
 /**
@@ -19,14 +21,16 @@ export interface SlotRules {
  * come when that run had long ended.
  */
 export class Overlaps {
-  readonly #rules: SlotRules
+  readonly #task: TaskRead
   readonly #runs: readonly RunRecord[]
   readonly #laneRuns: readonly RunRecord[]
 
-  constructor(rules: SlotRules, rows: readonly RunRecord[], laneRows: readonly RunRecord[]) {
-    this.#rules = rules
+  constructor(task: TaskRead, rows: readonly RunRecord[], laneRows: readonly RunRecord[]) {
+    this.#task = task
     // A hand-over takes moments.
-    this.#runs = rows.filter((row) => row.attempt > 0 && !isHandOver(row))
+    this.#runs = rows
+      .filter((row) => row.attempt > 0 && !isHandOver(row))
+      .map((row) => (task.lapsed?.fence === row.fence ? { ...row, endedAt: task.lapsed.at } : row))
     this.#laneRuns = laneRows.filter(({ attempt }) => attempt > 0)
   }
 
@@ -36,7 +40,7 @@ export class Overlaps {
    * @param by the row that passed the slot over
    */
   has(slot: number, by: RunRecord): boolean {
-    const { schedule, jitterMs, laneCount } = this.#rules
+    const { schedule, jitterMs, laneCount } = this.#task
     const next = schedule.next(slot)
     const periodMs = next - slot
     const from = next - Math.min(claimMs, periodMs / 2)

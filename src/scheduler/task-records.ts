@@ -5,7 +5,7 @@ import { toStoredKey } from '../core/stored-key.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import { readDefinition } from './definition-text.ts'
 import { laneName } from './lanes.ts'
-import type { SlotRules } from './overlaps.ts'
+import type { TaskRead } from './overlaps.ts'
 
 /** The record of a task; null if the store knows none. @throws InvalidOptionError, StoreUnavailableError, StoreUnusableError */
 export async function readTask(context: ServiceContext, name: string): Promise<TaskRecord | null> {
@@ -31,11 +31,14 @@ export function lanesOf(record: TaskRecord | null): string[] {
   return Array.from({ length: laneCount }, (_, index) => laneName(record.task, index))
 }
 
-/** What its slots go by, as its record has it; null if that cannot be read. */
-export function slotRulesOf(record: TaskRecord): SlotRules | null {
-  const { jitterMs, laneCount, schedule } = readDefinition(record.definition)
+/** What the log of a task is read with, as its record has it; null if its schedule cannot be read. */
+export function readingOf({ definition, running, now }: TaskRecord): TaskRead | null {
+  const { jitterMs, laneCount, schedule } = readDefinition(definition)
   const known = schedule()
-  return known === null ? null : { schedule: known, jitterMs, laneCount }
+  if (known === null) return null
+  const hasLapsed = running !== null && running.remainingMs <= 0
+  const lapsed = hasLapsed ? { fence: running.fence, at: now + running.remainingMs } : null
+  return { schedule: known, jitterMs, laneCount, lapsed }
 }
 
 function readRecords(

@@ -29,7 +29,7 @@ import {
   requestControl,
 } from './task-control.ts'
 import { readLog } from './task-log.ts'
-import { readLanes, readTask, slotRulesOf } from './task-records.ts'
+import { readLanes, readTask, readingOf } from './task-records.ts'
 import type { TaskHandler } from './task-run.ts'
 import { type TaskStatus, type TaskSummary, toStatus, toSummaries } from './task-status.ts'
 
@@ -236,9 +236,10 @@ export class TaskScheduler {
   async #historyOf(name: string, record: TaskRecord | null, limit: number): Promise<RunHistoryEntry[]> {
     const task = toStoredKey('name', name)
     const log = await readLog(this.#context, name, { task, record, limit })
-    const own = this.#tasks.get(name)?.[0] ?? null
+    const own = this.#tasks.get(name)?.[0]
     // As the fleet has it: this process may still, or again, have another one.
-    return toHistory(name, log, record === null ? own : slotRulesOf(record), limit)
+    const read = record === null ? (own === undefined ? null : { ...own, lapsed: null }) : readingOf(record)
+    return toHistory(name, log, read, limit)
   }
 
   /** The service below closes. */

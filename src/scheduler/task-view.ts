@@ -91,10 +91,8 @@ export class TaskView {
     if (state.now >= this.#asOf && state.mark >= (this.#mark ?? -Infinity)) this.learn(state, receivedAt)
   }
 
-  /** A run of our own has ended now, by the store's clock, and is recorded; or the store knows nothing of it any more. */
-  forgetRun(fence: number, now: number): void {
-    if (this.#running?.fence !== fence) return
-    this.#running = null
-    this.#busyUntil = Math.max(this.#busyUntil, now)
+  /** A run of our own has ended and is recorded; or the store knows nothing of it any more. */
+  forgetRun(fence: number): void {
+    if (this.#running?.fence === fence) this.#running = null
   }
 }

@@ -121,7 +121,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     if (record !== null) this.#view.overhear(record, now)
     if (before !== null && before === this.#view.running && before.lapsesAt <= now) {
       // The store has forgotten the task, or gone back in time: what it says now counts, or it would be asked in a loop.
-      if (record === null) this.#view.forgetRun(before.fence, -Infinity)
+      if (record === null) this.#view.forgetRun(before.fence)
       else this.#view.learn(record, now)
     }
     this.wake()
@@ -401,7 +401,7 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
 
   async #runToEnd(run: Run, handler: TaskHandler): Promise<void> {
     const isRecorded = await run.start(handler)
-    if (isRecorded) this.#view.forgetRun(run.grant.fence, this.#desk.storeTime.now())
+    if (isRecorded) this.#view.forgetRun(run.grant.fence)
     this.#runs.delete(run)
     this.#endDeferral(run)
     this.wake()

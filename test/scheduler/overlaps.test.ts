@@ -1,7 +1,7 @@
 import type { RunRecord } from 'leasehold/driver'
 import { describe, expect, it } from 'vitest'
 import { intervalSchedule } from '../../src/scheduler/interval-schedule.ts'
-import { Overlaps, type SlotRules } from '../../src/scheduler/overlaps.ts'
+import { Overlaps, type TaskRead } from '../../src/scheduler/overlaps.ts'
 import { Fleet } from './fleet.ts'
 
 const minute = 60_000
@@ -32,12 +32,12 @@ function run(
 }
 
 /** Every ten minutes. */
-const rules: SlotRules = { schedule: intervalSchedule(10 * minute), jitterMs: 0, laneCount: 0 }
+const task: TaskRead = { schedule: intervalSchedule(10 * minute), jitterMs: 0, laneCount: 0, lapsed: null }
 
 /** Of the slots at 20, 30, 40 and 50 minutes, which a claim at 60.5 minutes passed over, those that met a run. */
-function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], more: Partial<SlotRules> = {}) {
+function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], more: Partial<TaskRead> = {}) {
   const by = run(60, 60.5, null)
-  const overlaps = new Overlaps({ ...rules, ...more }, [by, ...runs], laneRuns)
+  const overlaps = new Overlaps({ ...task, ...more }, [by, ...runs], laneRuns)
   return [20, 30, 40, 50].filter((slot) => overlaps.has(slot * minute, by))
 }
 
@@ -59,9 +59,14 @@ describe('a slot that nobody decided met an earlier run', () => {
     expect(met([run(10, 10, null)])).toEqual([20, 30, 40, 50])
   })
 
+  it('or has lapsed since, and is still to be retried', () => {
+    const lapsed = { fence: 7, at: 34 * minute }
+    expect(met([run(10, 10, null, { fence: 7 })], [], { lapsed })).toEqual([20])
+  })
+
   it('but not if it began after the slot was passed over', () => {
     const by = run(60, 60.5, 61)
-    expect(new Overlaps(rules, [run(70, 70, 71), by], []).has(50 * minute, by)).toBe(false)
+    expect(new Overlaps(task, [run(70, 70, 71), by], []).has(50 * minute, by)).toBe(false)
   })
 
   it('nor for the rows of slots that did not run', () => {
