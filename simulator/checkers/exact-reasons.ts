@@ -21,6 +21,7 @@ export function exactReasons(history: readonly Entry[], plan: Plan): readonly Vi
     ...falseDowntimes(history, task, plan),
     ...falseSkips(history, task, plan),
     ...pausedRuns(history, task),
+    ...lateRuns(history, task, plan),
   ])
 }
 
@@ -126,6 +127,37 @@ function pausedRuns(history: readonly Entry[], task: TaskPlan): Violation[] {
   })
 }
 
+/** Slots that ran although they were too late, and had not waited for another run. */
+function lateRuns(history: readonly Entry[], task: TaskPlan, plan: Plan): Violation[] {
+  if (wasClockStepped(history, history.length)) return []
+  const runs = runsOf(history, task.name)
+  return [...deciding(history, task.name)].flatMap(([index, claim]): Violation[] => {
+    const { slot, storeNow, at, by } = claim
+    const everyMs = Math.max(task.everyMs, task.editedEveryMs)
+    const lateMs = storeNow - slot - Math.min(task.jitterMs, everyMs * 0.9)
+    // Such a claim may have been sent long before, and asked again more than once.
+    const isDelayed = history
+      .slice(0, index)
+      .some(
+        (entry) => entry.kind === 'call' && entry.by === by && entry.fault !== null && entry.verb === 'claim',
+      )
+    const { rate = 1 } = nodeOf(plan.nodes, by) ?? {}
+    const inaccuracyMs = inaccuracyOf(history, index, plan) + Math.abs(rate - 1) * 10_000
+    if (claim.outcome !== 'granted' || isDelayed || lateMs <= latestMs(task) + inaccuracyMs) return []
+    const waited = isUnfinishedWithin(
+      runs.filter((run) => run.index < index),
+      at - storeNow + slot,
+      at,
+    )
+    return waited ? [] : [{ promise: 'G6', at, what: `${task.name} ${slot} runs, ${lateMs} ms late.` }]
+  })
+}
+
+/** How late a slot may begin. */
+function latestMs({ catchUp, catchUpWindowMs, startDeadlineMs }: TaskPlan): number {
+  return Math.max(startDeadlineMs, catchUp === 'none' ? 0 : (catchUpWindowMs ?? Infinity))
+}
+
 function nodeOf(nodes: readonly NodePlan[], by: string): NodePlan | undefined {
   return nodes.find(({ name }) => by.startsWith(`${name}.`))
 }
@@ -147,16 +179,9 @@ function* deciding(history: readonly Entry[], task: string): Iterable<[number, E
 }
 
 /** The start deadline is past by the store's clock, as exactly as the node could know it when it asked. */
-function isLate(
-  history: readonly Entry[],
-  index: number,
-  { catchUp, catchUpWindowMs, startDeadlineMs }: TaskPlan,
-  plan: Plan,
-): boolean {
+function isLate(history: readonly Entry[], index: number, task: TaskPlan, plan: Plan): boolean {
   const claim = history[index] as EntryOf<'claim'>
-  const windowMs = catchUp === 'none' ? 0 : (catchUpWindowMs ?? Infinity)
-  const inaccuracyMs = inaccuracyOf(history, index, plan)
-  return claim.storeNow - claim.slot > Math.max(startDeadlineMs, windowMs) - inaccuracyMs
+  return claim.storeNow - claim.slot > latestMs(task) - inaccuracyOf(history, index, plan)
 }
 
 function inaccuracyOf(history: readonly Entry[], index: number, { nodes, fired }: Plan): number {

@@ -51,6 +51,8 @@ interface Scene {
   readonly manual: ReadonlySet<string>
   /** When the last run ended; `Infinity` while one is under way. */
   readonly idleSince: number
+  /** It is, or was, a retry. */
+  readonly isRetried: boolean
 }
 
 function sceneOf(history: readonly Entry[], { name }: TaskEnd, tasks: readonly TaskPlan[]): Scene {
@@ -60,6 +62,7 @@ function sceneOf(history: readonly Entry[], { name }: TaskEnd, tasks: readonly T
     task: tasks.find((one) => one.name === name) ?? null,
     manual: new Set(asked.map(({ claim: { slot, attempt } }) => `${slot}/${attempt}`)),
     idleSince: runs.at(-1)?.endedAt ?? 0,
+    isRetried: runs.at(-1)?.isTakeover === true,
   }
 }
 
@@ -95,8 +98,8 @@ function checkPace({ at, task: told }: EntryOf<'task-end'>, scene: Scene, broken
   if (open.length > (isRunning ? 1 : 0)) broken(`${open.length} runs are open.`)
   if (lapsedForMs > promptMs && !isPaused) broken(`its run lapsed ${lapsedForMs} ms ago, and stands open.`)
   const { jitterMs = 0, overlap = 'skip' } = scene.task ?? {}
-  // A slot may wait for the run before it.
-  if (overlap !== 'skip' && !(at - scene.idleSince > promptMs)) return
+  // A slot may wait for the run before it, under any policy for a retry.
+  if ((overlap !== 'skip' || scene.isRetried) && !(at - scene.idleSince > promptMs)) return
   const latestMs = promptMs + Math.min(jitterMs, everyMs)
   const due = Math.floor((storeNow - latestMs) / everyMs) * everyMs
   if (mark < due) broken(`${due} was due long ago, and the mark is ${mark}.`)

@@ -104,7 +104,10 @@ export interface TaskDriver {
   /** Rows of the run log of one task, the latest slot first and within a slot the latest attempt first. */
   log(query: LogQuery, call: CallOptions): Promise<readonly RunRecord[]>
 
-  /** Deletes at most `limit` rows of this namespace's log that ended more than `retentionMs` ago. Answers how many. */
+  /**
+   * Deletes at most `limit` rows of this namespace's log whose end was recorded more than `retentionMs` ago: of a lost run
+   * that is when it was found. Answers how many.
+   */
   purge(request: { readonly retentionMs: number; readonly limit: number }, call: CallOptions): Promise<number>
 }
 

@@ -78,6 +78,8 @@ export type LogChange =
       readonly reason: string | null
       readonly error: string | null
       readonly endedAt: number
+      /** Of a lost run: what counts as its end, while `endedAt` is when that was found. Rows are purged by the latter. */
+      readonly lapsedAt: number | null
     }
   | { readonly kind: 'late'; readonly slot: number; readonly attempt: number; readonly outcome: string }
 
@@ -128,7 +130,7 @@ export function claimSlot(
   }
   const cleared: TaskRow = { ...row, run: null }
   const decided = decide(cleared)
-  return { ...decided, next: decided.next ?? cleared, log: [lostRun(run), ...decided.log] }
+  return { ...decided, next: decided.next ?? cleared, log: [lostRun(run, now), ...decided.log] }
 }
 
 export function refreshRun(
@@ -155,7 +157,16 @@ export function completeRun(
   const { slot, attempt, fence, outcome, reason, error } = request
   const run = row?.run ?? null
   if (row !== null && run !== null && run.fence === fence && run.slot === slot && run.attempt === attempt) {
-    const end: LogChange = { kind: 'end', slot, attempt, state: outcome, reason, error, endedAt: now }
+    const end: LogChange = {
+      kind: 'end',
+      slot,
+      attempt,
+      state: outcome,
+      reason,
+      error,
+      endedAt: now,
+      lapsedAt: null,
+    }
     return step({ outcome: 'completed', now }, { ...row, run: null }, [end])
   }
   if (logged === null || logged.fence !== fence) return step({ outcome: 'late', now })
@@ -309,7 +320,7 @@ function takeOver(
 ): TaskStep<ClaimAnswer> {
   const run = startRun(request, lapsed.slot, lapsed.attempt + 1, moment, lapsed)
   const next: TaskRow = { ...row, run }
-  const log = [lostRun(lapsed), startedRow(row.task, run, run.slot, '', moment.now)]
+  const log = [lostRun(lapsed, moment.now), startedRow(row.task, run, run.slot, '', moment.now)]
   return step({ outcome: 'takeover', ...granted(next, run, moment.now) }, next, log)
 }
 
@@ -378,10 +389,10 @@ function undone(
   return { kind: 'add', row: { attempt: 0, gap: '', fence: null, holder: null, ...closed, ...what } }
 }
 
-function lostRun(run: RunRow): LogChange {
+function lostRun(run: RunRow, now: number): LogChange {
   const { slot, attempt, stop, expiresAt } = run
   const reason = stop === null ? null : 'cancelled'
-  return { kind: 'end', slot, attempt, state: 'lost', reason, error: stop, endedAt: expiresAt }
+  return { kind: 'end', slot, attempt, state: 'lost', reason, error: stop, endedAt: now, lapsedAt: expiresAt }
 }
 
 function granted(

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers'
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { RunRecord, RunState } from '../driver/task-driver.ts'
+import { groupBy } from './group-by.ts'
 import { Overlaps, type TaskRead } from './overlaps.ts'
 import { gapReason, manualReason, overtakenReason } from './policies.ts'
 import { slotsBefore } from './schedule.ts'
@@ -22,7 +23,7 @@ export interface RunHistoryEntry {
   readonly state: RunState
   /**
    * Why it did not run, or was not done; null for a run that ended by itself, but `manual` for one that an operator asked
-   * for. `overlap`: an earlier one still ran when the next slot came due, or until less than a minute before; `paused`;
+   * for. `overlap`: an earlier one still ran when the next slot came due, or until less than half a minute before; `paused`;
    * `lock`: another held its lock, or it lost it; `cancelled`: an operator or a newer slot asked it to stop; `timeout`;
    * `max-lifetime`; `late`: found after its start
    * deadline or catch-up window; `down`: no node was there to claim it, or none reached the store; `edited`: it was due
@@ -64,9 +65,12 @@ export async function toHistory(
   limit: number,
 ): Promise<RunHistoryEntry[]> {
   const entries: RunHistoryEntry[] = []
-  const handedOver = bySlot(laneRows)
+  // The latest attempt first.
+  const attempts = laneRows.toSorted((a, b) => b.attempt - a.attempt)
+  const handedOver = groupBy(attempts, ({ slot }) => slot)
   const overlaps = read === null ? null : new Overlaps(read, rows, laneRows)
   let known = read?.schedule ?? null
+  let computed = 0
   for (const row of rows) {
     if (entries.length >= limit) break
     const isOwn = row.attempt === 0 || row.reason === manualReason
@@ -74,26 +78,24 @@ export async function toHistory(
     for (const run of runs?.splice(0) ?? [row]) entries.push(toEntry(task, run))
     if (row.reason === 'edited' || row.state === 'registered') known = null
     if (known === null || row.after >= row.slot) continue
-    let before = row.slot
+    let next = row.slot
     while (entries.length < limit) {
-      const missed = slotsBefore(known, before, row.after, Math.min(breath, limit - entries.length))
-      for (const slot of missed) entries.push(toMissed(task, row, slot, overlaps?.has(slot, row) === true))
-      if (missed.length < breath) break
-      before = missed.at(-1) ?? row.after
-      await new Promise((resolve) => setImmediate(resolve))
+      const most = Math.min(breath - computed, limit - entries.length)
+      const missed = slotsBefore(known, next, row.after, most)
+      for (const slot of missed) {
+        entries.push(toMissed(task, row, slot, overlaps?.has({ slot, next }, row) === true))
+        next = slot
+      }
+      computed += missed.length + 1
+      if (computed >= breath) {
+        computed = 0
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      if (missed.length < most) break
     }
   }
   // A slot that was tried again has more than one.
   return entries.slice(0, limit)
-}
-
-/** The latest attempt first. */
-function bySlot(rows: readonly RunRecord[]): Map<number, RunRecord[]> {
-  const slots = new Map<number, RunRecord[]>()
-  for (const row of rows.toSorted((a, b) => b.attempt - a.attempt)) {
-    slots.set(row.slot, [...(slots.get(row.slot) ?? []), row])
-  }
-  return slots
 }
 
 function toEntry(task: string, row: RunRecord): RunHistoryEntry {

@@ -1,9 +1,8 @@
 import type { RunRecord } from '../driver/task-driver.ts'
+import { groupBy } from './group-by.ts'
 import { handedOverTo, placeOf } from './lanes.ts'
+import { longestJitterMs } from './policies.ts'
 import type { Schedule } from './schedule.ts'
-
-/** A fleet that is there claims a slot within this: one that an earlier run had left so much time met no overlap. */
-const claimMs = 60_000
 
 /** What is to be known of a task to read its log. */
 export interface TaskRead {
@@ -17,21 +16,35 @@ export interface TaskRead {
 }
 
 /**
+ * A fleet that is there claims a slot within this after the run that was in its way, even if the runner dies with it and
+ * the others wait for its lease to lapse: one that was left so much time met no overlap.
+ */
+const claimMs = 30_000
+
+/** A slot that met an earlier run and was not claimed when the next one came due: that run went on until this at least. */
+export function overlapEnd(slot: number, next: number): number {
+  return Math.max(slot, next - claimMs)
+}
+
+/**
  * Which of the slots that nobody decided met an earlier run: told from the log, since whoever passes them over may have
  * come when that run had long ended.
  */
 export class Overlaps {
   readonly #task: TaskRead
-  readonly #runs: readonly RunRecord[]
-  readonly #laneRuns: readonly RunRecord[]
+  readonly #runs: Timeline
+  /** Of each lane. */
+  readonly #lanes: readonly Timeline[]
 
   constructor(task: TaskRead, rows: readonly RunRecord[], laneRows: readonly RunRecord[]) {
     this.#task = task
     // A hand-over takes moments.
-    this.#runs = rows
-      .filter((row) => row.attempt > 0 && !isHandOver(row))
-      .map((row) => (task.lapsed?.fence === row.fence ? { ...row, endedAt: task.lapsed.at } : row))
-    this.#laneRuns = laneRows.filter(({ attempt }) => attempt > 0)
+    this.#runs = new Timeline(
+      rows
+        .filter((row) => !isHandOver(row))
+        .map((row) => (task.lapsed?.fence === row.fence ? { ...row, endedAt: task.lapsed.at } : row)),
+    )
+    this.#lanes = [...groupBy(laneRows, ({ task: lane }) => lane).values()].map((runs) => new Timeline(runs))
   }
 
   /**
@@ -39,17 +52,38 @@ export class Overlaps {
    *
    * @param by the row that passed the slot over
    */
-  has(slot: number, by: RunRecord): boolean {
-    const { schedule, jitterMs, laneCount } = this.#task
-    const next = schedule.next(slot)
-    const periodMs = next - slot
-    const from = next - Math.min(claimMs, periodMs / 2)
-    const to = Math.min(next + Math.min(jitterMs, periodMs), by.startedAt - 1)
-    const isUnderWay = ({ startedAt, endedAt }: RunRecord): boolean =>
-      startedAt <= to && (endedAt ?? Infinity) >= from
-    return (
-      this.#runs.some(isUnderWay) || (laneCount > 0 && this.#laneRuns.filter(isUnderWay).length >= laneCount)
-    )
+  has({ slot, next }: PassedSlot, by: RunRecord): boolean {
+    const { jitterMs, laneCount } = this.#task
+    const from = overlapEnd(slot, next)
+    const to = Math.min(next + longestJitterMs(jitterMs, next - slot), by.startedAt - 1)
+    if (this.#runs.isBusyWithin(from, to)) return true
+    return laneCount > 0 && this.#lanes.filter((lane) => lane.isBusyWithin(from, to)).length >= laneCount
+  }
+}
+
+/** A slot, and the next one of its schedule. */
+export interface PassedSlot {
+  readonly slot: number
+  readonly next: number
+}
+
+/** The runs of one record: they follow one another. */
+class Timeline {
+  readonly #runs: readonly RunRecord[]
+
+  constructor(rows: readonly RunRecord[]) {
+    this.#runs = rows.filter(({ attempt }) => attempt > 0).toSorted((a, b) => a.startedAt - b.startedAt)
+  }
+
+  isBusyWithin(from: number, to: number): boolean {
+    let [first, end] = [0, this.#runs.length]
+    while (first < end) {
+      const middle = (first + end) >>> 1
+      if ((this.#runs[middle]?.startedAt ?? 0) <= to) first = middle + 1
+      else end = middle
+    }
+    const last = this.#runs[first - 1]
+    return last !== undefined && (last.endedAt ?? Infinity) >= from
   }
 }
 

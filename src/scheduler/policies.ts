@@ -69,7 +69,12 @@ export function planSlot(
  */
 export function dueTime(schedule: Schedule, { jitterMs }: SlotPolicies, slot: number, task = ''): number {
   if (jitterMs === 0 || slot === Infinity) return slot
-  const longestMs = Math.min(jitterMs, (schedule.next(slot) - slot) * 0.9)
+  const longestMs = longestJitterMs(jitterMs, schedule.next(slot) - slot)
   const hash = createHash('sha256').update(`${task}\0${slot}`).digest()
   return slot + Math.floor((hash.readUInt32BE() / 2 ** 32) * longestMs)
+}
+
+/** A slot is claimed before the next one comes due. */
+export function longestJitterMs(jitterMs: number, periodMs: number): number {
+  return Math.min(jitterMs, periodMs * 0.9)
 }

@@ -11,6 +11,7 @@ import { LaneOffer } from './lane-offer.ts'
 import type { LapseWatched } from './lapse-watch.ts'
 import { leaveOut } from './leave-out.ts'
 import { nextOrderedSlot } from './orders.ts'
+import { overlapEnd } from './overlaps.ts'
 import { dueTime, gapReason, lateReason, manualReason, overtakenReason, planSlot } from './policies.ts'
 import { Registration } from './registration.ts'
 import { requestStop } from './request-stop.ts'
@@ -251,7 +252,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     const { running, busyUntil } = this.#view
     const { slot } = claim
     const isQueued = this.#queued?.slot === slot
-    const hasMet = isQueued || (this.#lanes === null && this.#view.wasBusy(slot, slot))
+    const hasMet = isQueued
+      ? this.#queued?.isSure === true || slot <= busyUntil
+      : this.#lanes === null && this.#view.wasBusy(slot, slot)
     const asked: Claim = hasMet ? { ...claim, decide: 'run' } : claim
     const isHandOver = this.#lanes !== null && running !== null && placeOf(running).lane !== null
     // It takes moments, and excuses no slot that is late. The end of our own wakes us.
@@ -269,8 +272,8 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
   /** Why the slots before a claimed one did not run. The log tells as well which of them met a run: not if it is cut off. */
   #gapBefore(slot: number, mark: number): string {
     const { schedule } = this.definition
-    const areOverlapped =
-      this.#lanes === null && this.#view.wasBusy(schedule.next(mark), schedule.latest(slot - 1))
+    const until = overlapEnd(schedule.latest(slot - 1), slot)
+    const areOverlapped = this.#lanes === null && this.#view.wasBusy(schedule.next(mark), until)
     return areOverlapped ? overtakenReason : gapReason
   }
 
@@ -360,7 +363,9 @@ export class Task implements AgendaItem, LapseWatched, Attendee, Draining, LaneT
     } else if (answer.outcome === 'held' && answer.running !== null && answer.running.remainingMs > 0) {
       if (this.#lanes === null && !this.definition.isLane) this.#queue(claim.slot, answer.running, true)
     } else if (answer.outcome === 'early') {
-      await this.#claimer.pause(Math.min(claim.slot - answer.now, 1_000))
+      // A clock that was far ahead may have left out slots that are still to come.
+      const next = Math.min(claim.slot, this.definition.schedule.next(answer.now))
+      await this.#claimer.pause(Math.min(next - answer.now, 1_000))
     } else if (!isCleared && answer.mark === claim.after) {
       // Nothing came of it, so the same claim is made again. With a store that keeps its contract it was made under the
       // token of the lapsed run itself, and the next one is not.

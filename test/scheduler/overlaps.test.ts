@@ -38,7 +38,9 @@ const task: TaskRead = { schedule: intervalSchedule(10 * minute), jitterMs: 0, l
 function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], more: Partial<TaskRead> = {}) {
   const by = run(60, 60.5, null)
   const overlaps = new Overlaps({ ...task, ...more }, [by, ...runs], laneRuns)
-  return [20, 30, 40, 50].filter((slot) => overlaps.has(slot * minute, by))
+  return [20, 30, 40, 50].filter((slot) =>
+    overlaps.has({ slot: slot * minute, next: (slot + 10) * minute }, by),
+  )
 }
 
 describe('a slot that nobody decided met an earlier run', () => {
@@ -47,8 +49,8 @@ describe('a slot that nobody decided met an earlier run', () => {
   })
 
   it('or had ended so shortly before that nobody need have claimed it', () => {
-    expect(met([run(10, 10, 39.5)])).toEqual([20, 30])
-    expect(met([run(10, 10, 38.5)])).toEqual([20])
+    expect(met([run(10, 10, 39.6)])).toEqual([20, 30])
+    expect(met([run(10, 10, 39.4)])).toEqual([20])
   })
 
   it('also if it was retried only when the slot had come due', () => {
@@ -66,7 +68,9 @@ describe('a slot that nobody decided met an earlier run', () => {
 
   it('but not if it began after the slot was passed over', () => {
     const by = run(60, 60.5, 61)
-    expect(new Overlaps(task, [run(70, 70, 71), by], []).has(50 * minute, by)).toBe(false)
+    expect(
+      new Overlaps(task, [run(70, 70, 71), by], []).has({ slot: 50 * minute, next: 60 * minute }, by),
+    ).toBe(false)
   })
 
   it('nor for the rows of slots that did not run', () => {
@@ -80,11 +84,13 @@ describe('a slot that nobody decided met an earlier run', () => {
   })
 
   it('in lanes if all of them were taken; a hand-over to one takes moments', () => {
-    const lanes = [run(10, 10, 41), run(20, 20, 31)]
+    const lanes = [run(10, 10, 41, { task: 'lane 0' }), run(20, 20, 31, { task: 'lane 1' })]
     const handedOver = run(20, 20, 59, { holder: '{"instance":"i","label":"lane 1 of 1200000"}' })
     expect(met([handedOver], lanes, { laneCount: 2 })).toEqual([20])
     expect(met([], lanes, { laneCount: 3 })).toEqual([])
     expect(met([run(15, 15, 41, { reason: 'manual' })], lanes, { laneCount: 3 })).toEqual([20, 30])
+    const retried = [run(20, 31, 45, { task: 'lane 1', attempt: 2 }), ...lanes]
+    expect(met([], retried, { laneCount: 3 })).toEqual([])
   })
 })
 
@@ -105,11 +111,69 @@ it('a fleet that dies in mid-run leaves slots that met the run until its lease l
   expect(history.slice(0, 5)).toEqual([
     '10/1 lost',
     '20/0 missed overlap',
-    '30/0 missed down',
+    '30/0 missed overlap',
     '40/0 missed down',
     '50/0 missed down',
   ])
-  expect(new Set(history.slice(2, -1))).not.toContain('3600/0 missed overlap')
+  expect(new Set(history.slice(3, -1))).not.toContain('3600/0 missed overlap')
   const [lost] = (await fleet.entries('task')).filter(({ state }) => state === 'lost')
   expect(lost?.durationMs).toBe(24_000)
+})
+
+it('a slot that met nothing is too late, whatever its node believed of the run before it', async () => {
+  const fleet = new Fleet()
+  const options = {
+    every: '10s',
+    overlap: 'queue',
+    catchUp: 'none',
+    startDeadline: '1s',
+    ttl: '24s',
+  } as const
+  const nodes = [fleet.node(), fleet.node()] as const
+  for (const node of nodes) node.runs('task', options, () => fleet.time.sleep(3_000))
+  await fleet.start(...nodes)
+  await fleet.advance(11_500)
+  const [runner, other] = fleet.notes[0]?.node === 'n1' ? nodes : [nodes[1], nodes[0]]
+  other.clock.frozen = true
+  await fleet.advance(4_000)
+  runner.kill()
+  await fleet.advance(11_000)
+  other.clock.frozen = false
+  await fleet.advance(2_000)
+  expect((await fleet.history('task')).slice(0, 2)).toEqual(['10/1 succeeded', '20/0 missed late'])
+})
+
+it('a run that is lost in an outage which is longer than the log is kept is told of when the fleet is back', async () => {
+  const fleet = new Fleet()
+  const options = { every: '10m', ttl: '24s' } as const
+  const first = fleet.node({ logRetention: '1h' })
+  first.runs('task', options, () => new Promise(() => {}))
+  await fleet.start(first)
+  await fleet.advance(601_000)
+  first.kill()
+  await fleet.advance(2 * 3_600_000)
+  const second = fleet.node({ logRetention: '1h' })
+  second.runs('task', options)
+  await fleet.start(second)
+  await fleet.advance(1_200_000)
+  expect((await fleet.history('task'))[0]).toBe('600/1 lost')
+})
+
+it('a night in which a lapsed run waits for its retry, its task being paused, is told as what it was', async () => {
+  const fleet = new Fleet()
+  const options = { every: '10m', onCrash: 'retry', ttl: '24s' } as const
+  const first = fleet.node()
+  first.runs('task', options, () => new Promise(() => {}))
+  await fleet.start(first)
+  await fleet.advance(601_000)
+  await fleet.time.until(first.tasks.pause('task'))
+  first.kill()
+  await fleet.advance(8 * 3_600_000)
+  const second = fleet.node()
+  second.runs('task', options)
+  await fleet.start(second)
+  await fleet.advance(100)
+  const night = (await fleet.history('task')).filter((entry) => entry.includes('missed'))
+  expect(night.length).toBeGreaterThan(40)
+  expect(new Set(night.map((entry) => entry.split('missed ')[1]))).toEqual(new Set(['down']))
 })

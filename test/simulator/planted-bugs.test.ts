@@ -176,6 +176,14 @@ describe('a bug about the policies of a task or its manual runs turns a checker 
     await expectFinding('G6', {}, /is missed: down, and another run was in its way/)
   })
 
+  it('G6: a slot that is too late runs', async () => {
+    const { ask } = Claimer.prototype
+    vi.spyOn(Claimer.prototype, 'ask').mockImplementation(function (this: Claimer, claim) {
+      return ask.call(this, claim.reason === 'late' ? { ...claim, decide: 'run' } : claim)
+    })
+    await expectFinding('G6', {}, /runs, .* ms late/)
+  })
+
   it('G6: missed slots that are to be caught up are left out', async () => {
     const system: SystemUnderTrial = {
       plant: ({ tasks, now }) => ({

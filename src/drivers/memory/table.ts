@@ -3,12 +3,18 @@ import type { LeaseRow } from '../../driver/lease-rules.ts'
 import type { RunRecord } from '../../driver/task-driver.ts'
 import type { TaskRow } from '../../driver/task-rules.ts'
 
+/** A row of the log: `endedAt` is when its end was recorded, of a lost run when it was found. */
+export interface LoggedRun extends RunRecord {
+  /** Of a lost run: when its lease ended. */
+  readonly lapsedAt: number | null
+}
+
 /** Everything that the in-process store knows about one namespace. */
 export interface MemoryNamespace {
   readonly leases: Map<string, LeaseRow>
   readonly tasks: Map<string, TaskRow>
   /** The run log of each task, by slot and attempt. */
-  readonly runs: Map<string, Map<string, RunRecord>>
+  readonly runs: Map<string, Map<string, LoggedRun>>
   readonly listeners: Set<NoticeListener>
   /** The greatest fence issued so far; survives the purge of the records. */
   floor: number

@@ -11,7 +11,7 @@ import {
 import type { LogChange, TaskRow, TaskStep } from '../../driver/task-rules.ts'
 import { notify } from './notices.ts'
 import { entry } from './table.ts'
-import type { MemoryNamespace } from './table.ts'
+import type { LoggedRun, MemoryNamespace } from './table.ts'
 
 /** Tasks in the in-process table. JavaScript runs each call to its end, which makes it atomic. */
 export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriver {
@@ -26,7 +26,7 @@ export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriv
     }
     for (const change of log)
       applyToLog(
-        entry(runs, task, () => new Map<string, RunRecord>()),
+        entry(runs, task, () => new Map<string, LoggedRun>()),
         change,
       )
     if (raisesVersion) {
@@ -81,6 +81,7 @@ export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriv
         .filter((row) => isWanted(row, query))
         .toSorted((a, b) => b.slot - a.slot || b.attempt - a.attempt)
         .slice(0, query.limit)
+        .map(({ lapsedAt, ...row }) => ({ ...row, endedAt: lapsedAt ?? row.endedAt }))
     },
     async purge({ retentionMs, limit }) {
       const endedBefore = now() - retentionMs
@@ -100,9 +101,9 @@ export function memoryTasks(table: MemoryNamespace, now: () => number): TaskDriv
   }
 }
 
-function applyToLog(rows: Map<string, RunRecord>, change: LogChange): void {
+function applyToLog(rows: Map<string, LoggedRun>, change: LogChange): void {
   if (change.kind === 'add') {
-    rows.set(rowId(change.row), change.row)
+    rows.set(rowId(change.row), { ...change.row, lapsedAt: null })
     return
   }
   const row = rows.get(rowId(change))
@@ -111,8 +112,8 @@ function applyToLog(rows: Map<string, RunRecord>, change: LogChange): void {
     rows.set(rowId(change), { ...row, late: change.outcome })
     return
   }
-  const { state, reason, error, endedAt } = change
-  rows.set(rowId(change), { ...row, state, reason: reason ?? row.reason, error, endedAt })
+  const { state, reason, error, endedAt, lapsedAt } = change
+  rows.set(rowId(change), { ...row, state, reason: reason ?? row.reason, error, endedAt, lapsedAt })
 }
 
 function rowId(row: { readonly slot: number; readonly attempt: number }): string {

@@ -137,8 +137,8 @@ over as materialized (
 lost as (
   update ${runs} g
      set state = 'lost', reason = case when over.run_stop is not null then 'cancelled' else g.reason end, error = over.run_stop,
-         ended_at = over.lapsed_at
-    from over where g.ctid = over.row_id),
+         ended_at = t.now, lapsed_at = over.lapsed_at
+    from over cross join t where g.ctid = over.row_id),
 logged as (
   insert into ${runs} (${loggedColumns})
   select $1, n.task, n.slot, upd.run_attempt, 'running', null::text, n.mark, n.gap, upd.fence, n.holder, t.now,

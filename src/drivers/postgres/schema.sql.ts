@@ -99,6 +99,7 @@ function tableStatements({ leases, tasks, runs, namespaces }: TableNames): Reado
   holder text,
   started_at timestamptz not null,
   ended_at timestamptz,
+  lapsed_at timestamptz,
   error text,
   late text,
   primary key (namespace, task, slot, attempt)

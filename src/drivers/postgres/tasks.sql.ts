@@ -16,7 +16,7 @@ export const loggedColumns =
 export const overwriteLogged = `on conflict (namespace, task, slot, attempt) do update
     set state = excluded.state, reason = excluded.reason, follows = excluded.follows, gap = excluded.gap,
         fence = excluded.fence, holder = excluded.holder, started_at = excluded.started_at,
-        ended_at = excluded.ended_at, error = null, late = null`
+        ended_at = excluded.ended_at, lapsed_at = null, error = null, late = null`
 
 /** TaskState of the record `l` at the moment of `t`, as elements of a JSON array. */
 export const stateColumns: string = `t.ms, l.mark, l.generation, l.paused_by is not null, l.run_slot, l.run_attempt,
@@ -285,7 +285,7 @@ export function logSql({ runs }: TableNames): string {
 select coalesce(json_agg(json_build_object(
          'task', g.task, 'slot', g.slot, 'attempt', g.attempt, 'state', g.state, 'reason', g.reason,
          'after', g.follows, 'gap', g.gap, 'fence', g.fence, 'holder', g.holder,
-         'startedAt', ${millis('g.started_at')}, 'endedAt', ${millis('g.ended_at')},
+         'startedAt', ${millis('g.started_at')}, 'endedAt', ${millis('coalesce(g.lapsed_at, g.ended_at)')},
          'error', g.error, 'late', g.late) order by g.slot desc, g.attempt desc), '[]')::text as answer
   from page g
  where g.namespace = $1 and g.task = $2

@@ -40,7 +40,7 @@ for i = 4, #KEYS, 2 do
       if is_mine and row[12] ~= outcome then
         begin_writing(log)
         row[12] = outcome
-        put_row(log, slot, attempt, row)
+        replace_row(log, slot, attempt, row)
       end
       answers[#answers + 1] = { 'late', digits(now) }
     end

@@ -141,12 +141,17 @@ local function find_row(log, slot, attempt)
   end
 end
 
-local function put_row(log, slot, attempt, row)
+local function replace_row(log, slot, attempt, row)
   local before = find_row(log, slot, attempt)
   if before then redis.call('ZREM', log, before) end
   redis.call('ZADD', log, digits(slot), string.format('%010.0f', attempt) .. cjson.encode(row))
+end
+
+-- A row is purged by when its end was recorded.
+local function put_row(log, slot, attempt, row)
+  replace_row(log, slot, attempt, row)
   local id = digits(slot) .. ' ' .. digits(attempt) .. ' ' .. task_of(log)
-  if row[10] then redis.call('ZADD', ended, row[10], id) else redis.call('ZREM', ended, id) end
+  if row[10] then redis.call('ZADD', ended, digits(now), id) else redis.call('ZREM', ended, id) end
 end
 
 local function log_undone(log, slot, state, reason, after, gap, holder)

@@ -100,7 +100,8 @@ create table if not exists ${tables.run} (
   fence      integer,
   holder     text,
   started_at integer not null,
-  ended_at   integer,
+  ended_at   integer,           -- of a lost run when it was found
+  lapsed_at  integer,           -- of a lost run when its lease ended
   error      text,
   late       text,
   primary key (namespace, task, slot, attempt)

@@ -17,7 +17,7 @@ export interface TaskStatements {
   readonly lastAttempt: string
   /** In: all columns. */
   readonly addRun: string
-  /** In: state, reason (null: as it was), error, ended_at; namespace, task, slot, attempt. */
+  /** In: state, reason (null: as it was), error, ended_at, lapsed_at; namespace, task, slot, attempt. */
   readonly endRun: string
   /** In: late; namespace, task, slot, attempt. */
   readonly lateRun: string
@@ -31,6 +31,7 @@ export function taskStatements({ task, run }: SqliteTables): TaskStatements {
   const columns = `task, mark, fingerprint, former, generation, definition, registered_at, attended_until, paused_by,
         run_slot, run_attempt, run_token, run_fence, run_holder, run_expires_at, run_stop, orders, requests`
   const runColumns = `task, slot, attempt, state, reason, after, gap, fence, holder, started_at, ended_at, error, late`
+  const readColumns = runColumns.replace('ended_at', 'coalesce(lapsed_at, ended_at) as ended_at')
   const oneRun = 'where namespace = ? and task = ? and slot = ? and attempt = ?'
   return {
     find: `select ${columns} from ${task} where namespace = ? and task = ?`,
@@ -38,14 +39,14 @@ export function taskStatements({ task, run }: SqliteTables): TaskStatements {
     save: `
       insert or replace into ${task} (namespace, ${columns})
       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    findRun: `select ${runColumns} from ${run} ${oneRun}`,
+    findRun: `select ${readColumns} from ${run} ${oneRun}`,
     lastAttempt: `select max(attempt) as attempt from ${run} where namespace = ? and task = ? and slot = ?`,
     addRun: `
       insert or replace into ${run} (namespace, ${runColumns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    endRun: `update ${run} set state = ?, reason = coalesce(?, reason), error = ?, ended_at = ? ${oneRun}`,
+    endRun: `update ${run} set state = ?, reason = coalesce(?, reason), error = ?, ended_at = ?, lapsed_at = ? ${oneRun}`,
     lateRun: `update ${run} set late = ? ${oneRun}`,
     log: `
-      select ${runColumns} from ${run}
+      select ${readColumns} from ${run}
        where namespace = ? and task = ? and slot >= ? and slot < ? order by slot desc, attempt desc limit ?`,
     purge: `
       delete from ${run} where (namespace, task, slot, attempt) in (

@@ -48,8 +48,8 @@ export function sqliteTasks(
       database.run(statements.lateRun, change.outcome, namespace, task, slot, attempt)
       return
     }
-    const { state, reason, error, endedAt } = change
-    database.run(statements.endRun, state, reason, error, endedAt, namespace, task, slot, attempt)
+    const { state, reason, error, endedAt, lapsedAt } = change
+    database.run(statements.endRun, state, reason, error, endedAt, lapsedAt, namespace, task, slot, attempt)
   }
 
   /** An item writes several rows, so each has a savepoint: one that fails leaves nothing behind. */
