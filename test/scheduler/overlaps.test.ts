@@ -21,7 +21,7 @@ function run(
     reason: null,
     after: (slot - 1) * minute,
     gap: 'down',
-    fence: 1,
+    fence: startedAt * minute * 1_000,
     holder: '{"instance":"i"}',
     startedAt: startedAt * minute,
     endedAt: endedAt === null ? null : endedAt * minute,
@@ -46,6 +46,10 @@ function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], mo
 describe('a slot that nobody decided met an earlier run', () => {
   it('if that had not ended when the next slot came due', () => {
     expect(met([run(10, 10, 41)])).toEqual([20, 30])
+  })
+
+  it('also if that began in the millisecond in which the one before it did', () => {
+    expect(met([run(11, 11, 41, { fence: 2 }), run(10, 11, 11, { fence: 1 })])).toEqual([20, 30])
   })
 
   it('or had ended so shortly before that nobody need have claimed it', () => {
