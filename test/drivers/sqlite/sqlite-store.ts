@@ -39,6 +39,8 @@ export function openSession(
 /** A connection of the test's own, with whichever library is there. */
 export function openRaw(path: string): SqliteDatabase {
   const database = loadSqliteLibrary().open(path)
+  // Whoever opens a file after a crash may meet another that recovers it.
+  database.exec('pragma busy_timeout = 5000')
   onTestFinished(() => {
     try {
       database.close()
