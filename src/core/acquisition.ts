@@ -2,21 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { ItemOptions, Sent } from './batcher.ts'
 import { type Moment, sleep } from './clock.ts'
 import { Deadline } from './deadline.ts'
-import {
-  DriverFault,
-  FenceUnsafeError,
-  isFinal,
-  type LeaseholdError,
-  messageOf,
-  StoreUnavailableError,
-  StoreUnusableError,
-} from './errors.ts'
+import { DriverFault, FenceUnsafeError, isFinal, type LeaseholdError, quoted } from './errors.ts'
 import type { FenceLedger } from './fence-ledger.ts'
-import { type Abandonments, giveBack } from './give-back.ts'
+import { giveBack } from './give-back.ts'
 import { Lease } from './lease.ts'
 import type { ResolvedAcquireOptions } from './options.ts'
-import type { ServiceContext } from './service-context.ts'
 import type { SharedTries } from './shared-tries.ts'
+import { storeError } from './store-call.ts'
+import { type LeaseDesk, Tenure } from './tenure.ts'
 import type { AcquireAnswer } from '../driver/lock-driver.ts'
 
 /** What one try to get a key came to. */
@@ -27,17 +20,15 @@ export type Attempt =
   | { readonly kind: 'unavailable'; readonly error: LeaseholdError; readonly final: boolean }
 
 /** What all acquisitions of a service share. */
-export interface AcquisitionDesk {
-  readonly context: ServiceContext
+export interface AcquisitionDesk extends LeaseDesk {
   readonly fences: FenceLedger
-  readonly abandonments: Abandonments
   readonly sharedTries: SharedTries
-  /** Called once for each lease when it is given back or lost. */
-  onLeaseEnd(lease: Lease, storedKey: string): void
 }
 
 /** A re-asked acquire is granted no more than this at first, since an earlier copy of it may still come back. */
 const longestReaskedTtl = 60_000
+
+const none: readonly never[] = []
 
 /**
  * One caller's way to one lease, over as many tries as its wait allows. It keeps one ownership token until a grant or
@@ -50,7 +41,7 @@ export class Acquisition {
   readonly #options: ResolvedAcquireOptions
   #token = mintToken()
   /** Calls under the present token that were given up while they were in the air. */
-  #unsettled: Promise<unknown>[] = []
+  #unsettled: readonly Promise<unknown>[] = none
   #tries = 0
 
   constructor(desk: AcquisitionDesk, key: string, storedKey: string, options: ResolvedAcquireOptions) {
@@ -68,7 +59,7 @@ export class Acquisition {
    */
   async attempt(waitingMs: number, onSend?: () => void): Promise<Attempt> {
     const { clock } = this.#desk.context.options
-    const giveUpAt = clock.monotonic() + this.#options.requestTimeoutMs
+    const giveUpAt = clock.monotonic() + this.#options.lease.requestTimeoutMs
     for (let rounds = 0; ; rounds++) {
       const sent = await this.#send(waitingMs, rounds, onSend)
       if (sent.kind === 'failed') return this.#failed(sent)
@@ -79,7 +70,7 @@ export class Acquisition {
         case 'held':
           return { kind: 'held', remainingMs: answer.remainingMs }
         case 'failed':
-          return { kind: 'unavailable', error: this.#unavailable(answer.error), final: isFinal(answer.error) }
+          return this.#unavailable(answer.error)
         case 'spent':
           this.#changeToken()
           break
@@ -88,8 +79,9 @@ export class Acquisition {
       }
       const pauseMs = pauseAfter(rounds)
       if (clock.monotonic() + pauseMs >= giveUpAt) {
-        const error = new DriverFault('retry', 'The record was locked by other statements all the time.')
-        return { kind: 'unavailable', error: this.#unavailable(error), final: false }
+        return this.#unavailable(
+          new DriverFault('retry', 'The record was locked by other statements all the time.'),
+        )
       }
       if (pauseMs > 0) await sleep(clock, pauseMs)
     }
@@ -101,7 +93,7 @@ export class Acquisition {
    * @throws LeaseholdError if it could not be found out
    */
   async attemptOnce(): Promise<Lease | null> {
-    const group = `${this.#options.requestTimeoutMs} ${this.#storedKey}`
+    const group = `${this.#options.lease.requestTimeoutMs} ${this.#storedKey}`
     const attempt = await this.#desk.sharedTries.ask(group, (onSend) => this.attempt(0, onSend))
     if (attempt.kind === 'unavailable') throw attempt.error
     return attempt.kind === 'granted' ? attempt.lease : null
@@ -111,23 +103,23 @@ export class Acquisition {
   abandon(): void {
     if (this.#unsettled.length > 0) {
       this.#desk.abandonments.abandon(this.#storedKey, this.#token, this.#unsettled)
-      this.#unsettled = []
+      this.#unsettled = none
     }
   }
 
   #send(waitingMs: number, rounds: number, onSend: (() => void) | undefined): Promise<Sent<AcquireAnswer>> {
     const { context } = this.#desk
-    const { ttlMs, requestTimeoutMs, label } = this.#options
+    const { lease, label } = this.#options
     const item: ItemOptions = {
-      timeoutMs: requestTimeoutMs,
+      timeoutMs: lease.requestTimeoutMs,
       attempt: ++this.#tries > 1 && this.#isReasked ? 2 : 1,
       lockedRows: rounds > 1 ? 'wait' : 'skip',
       ...(onSend === undefined ? {} : { onSend }),
     }
     const holder = context.describeHolder({ label, key: this.#storedKey === this.#key ? null : this.#key })
-    const grantMs = this.#isReasked ? Math.min(ttlMs, longestReaskedTtl) : ttlMs
+    const ttlMs = this.#isReasked ? Math.min(lease.ttlMs, longestReaskedTtl) : lease.ttlMs
     return context.acquires.submit(
-      { key: this.#storedKey, token: this.#token, ttlMs: grantMs, holder, waitingMs },
+      { key: this.#storedKey, token: this.#token, ttlMs, holder, waitingMs },
       item,
     )
   }
@@ -137,66 +129,54 @@ export class Acquisition {
   }
 
   async #granted(answer: { fence: number; remainingMs: number }, sentAt: Moment): Promise<Attempt> {
-    const { context, fences, abandonments, onLeaseEnd } = this.#desk
-    const { clock } = context.options
-    if (!fences.accept(this.#storedKey, answer.fence)) {
+    const { fence, remainingMs } = answer
+    const { context, fences } = this.#desk
+    if (!fences.accept(this.#storedKey, fence)) {
       await this.#giveUpToken()
-      return { kind: 'unavailable', error: unsafeFence(this.#key, answer.fence), final: true }
+      return { kind: 'unavailable', error: unsafeFence(this.#key, fence), final: true }
     }
-    if (new Deadline(clock, sentAt, answer.remainingMs).remainingMs <= 0) {
+    if (new Deadline(context.options.clock, sentAt, remainingMs).remainingMs <= 0) {
       await this.#giveUpToken()
-      const error = new DriverFault('unknown', 'The grant arrived after its own deadline and was given back.')
-      return { kind: 'unavailable', error: this.#unavailable(error), final: false }
+      return this.#unavailable(
+        new DriverFault('unknown', 'The grant arrived after its own deadline and was given back.'),
+      )
     }
-    const [token, storedKey, unsettled] = [this.#token, this.#storedKey, this.#unsettled]
-    this.#unsettled = []
-    const lease = new Lease({
-      context,
-      options: this.#options,
+    const unsettled = this.#unsettled
+    this.#unsettled = none
+    const { lease } = this.#options
+    const tenure = new Tenure(this.#desk, lease, {
       key: this.#key,
-      storedKey,
-      token,
-      fence: answer.fence,
+      storedKey: this.#storedKey,
+      token: this.#token,
+      fence,
       sentAt,
-      remainingMs: answer.remainingMs,
-      isCutShort: unsettled.length > 0 && this.#options.ttlMs > longestReaskedTtl,
-      onEnd: (ended) => {
-        abandonments.followUp(storedKey, token, unsettled)
-        onLeaseEnd(ended, storedKey)
-      },
+      remainingMs,
+      isCutShort: unsettled.length > 0 && lease.ttlMs > longestReaskedTtl,
+      unsettled,
     })
-    return { kind: 'granted', lease }
+    return { kind: 'granted', lease: new Lease(tenure) }
   }
 
   async #giveUpToken(): Promise<void> {
-    await giveBack(this.#desk.context, this.#storedKey, this.#token, this.#options.requestTimeoutMs)
+    await giveBack(this.#desk.context, this.#storedKey, this.#token, this.#options.lease.requestTimeoutMs)
     this.#changeToken()
   }
 
   /** Goes on under a new token. What is in the air under the old one is still cleaned up after. */
   #changeToken(): void {
     this.#desk.abandonments.followUp(this.#storedKey, this.#token, this.#unsettled)
-    this.#unsettled = []
+    this.#unsettled = none
     this.#token = mintToken()
   }
 
   #failed({ fault, settled }: Extract<Sent<AcquireAnswer>, { kind: 'failed' }>): Attempt {
-    if (fault.kind === 'unknown') this.#unsettled.push(settled)
-    return { kind: 'unavailable', error: this.#unavailable(fault), final: isFinal(fault) }
+    if (fault.kind === 'unknown') this.#unsettled = [...this.#unsettled, settled]
+    return this.#unavailable(fault)
   }
 
-  #unavailable(cause: unknown): LeaseholdError {
-    const key = JSON.stringify(this.#key.slice(0, 100))
-    const reason = messageOf(cause)
-    if (isFinal(cause)) {
-      return new StoreUnusableError(`${key} cannot be acquired: ${reason}`, { cause })
-    }
-    const applied = cause instanceof DriverFault && cause.kind !== 'unknown' ? 'no' : 'unknown'
-    return new StoreUnavailableError(
-      `Could not find out whether ${key} is free: ${reason} Check that the store is up and reachable, or raise requestTimeout.`,
-      applied,
-      { cause },
-    )
+  #unavailable(cause: unknown): Attempt {
+    const error = storeError(`find out whether ${quoted(this.#key)} is free`, cause)
+    return { kind: 'unavailable', error, final: isFinal(cause) }
   }
 }
 
@@ -213,7 +193,7 @@ function mintToken(): string {
 function unsafeFence(key: string, fence: number): FenceUnsafeError {
   return new FenceUnsafeError(
     key,
-    `The store issued the fence ${fence} for ${JSON.stringify(key.slice(0, 100))}, which is no safe integer or not greater than one seen before. ` +
+    `The store issued the fence ${fence} for ${quoted(key)}, which is no safe integer or not greater than one seen before. ` +
       'The store went back in time (restored, failed over, clock stepped back with records lost). The grant was given back.',
   )
 }

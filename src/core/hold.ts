@@ -1,10 +1,12 @@
 import type { BusyAnswer, FailedAnswer } from '../driver/driver.ts'
 import type { Answered, ItemOptions, Sent } from './batcher.ts'
-import type { Clock, Moment } from './clock.ts'
-import { Deadline, type DeadlineWatch, type Trusted } from './deadline.ts'
+import type { Moment } from './clock.ts'
+import { Deadline, type Trusted } from './deadline.ts'
 import type { LossReason } from './errors.ts'
-import type { Heartbeat, Renewable } from './heartbeat.ts'
+import type { Renewable } from './heartbeat.ts'
 import { leaseSignal } from './lease-signal.ts'
+import type { ResolvedLeaseOptions } from './options.ts'
+import type { ServiceContext } from './service-context.ts'
 
 /** What the store may say to a renewal, of a lease or of a run. */
 export type RenewalAnswer =
@@ -30,20 +32,14 @@ export interface HoldOwner {
 }
 
 export interface HoldOptions {
-  readonly clock: Clock
-  readonly heartbeat: Heartbeat
-  readonly watch: DeadlineWatch
+  readonly context: Pick<ServiceContext, 'options' | 'heartbeat' | 'watch'>
   readonly owner: HoldOwner
+  readonly lease: ResolvedLeaseOptions
   /** Just before the request that was granted was sent. */
   readonly sentAt: Moment
   readonly remainingMs: number
   /** The grant was for less than the ttl: the rest is asked for at once, and until it has come. Default false. */
   readonly isCutShort?: boolean
-  readonly ttlMs: number
-  /** Time between renewals; null for none. */
-  readonly heartbeatMs: number | null
-  readonly maxLifetimeMs: number
-  readonly requestTimeoutMs: number
 }
 
 /** What came of asking for more time. */
@@ -59,7 +55,9 @@ export type RenewalOutcome = 'held' | 'lost' | { readonly failed: unknown }
 export class Hold implements Renewable, Trusted {
   readonly deadline: Deadline
   readonly renewalSlackMs: number
-  readonly #options: HoldOptions
+  readonly #context: HoldOptions['context']
+  readonly #owner: HoldOwner
+  readonly #lease: ResolvedLeaseOptions
   readonly #lifeEndsAt: number
   #ttlMs: number
   #state: 'held' | 'ended' | LossReason = 'held'
@@ -70,16 +68,18 @@ export class Hold implements Renewable, Trusted {
   #renewing: boolean
   #controller: AbortController | undefined
 
-  constructor(options: HoldOptions) {
-    this.#options = options
-    this.#ttlMs = options.ttlMs
-    this.#lifeEndsAt = options.sentAt.monotonic + options.maxLifetimeMs
-    this.deadline = new Deadline(options.clock, options.sentAt, options.remainingMs, this.#lifeEndsAt)
-    this.renewalSlackMs = (options.heartbeatMs ?? 0) / 10
-    const { heartbeatMs, isCutShort = false } = options
+  constructor({ context, owner, lease, sentAt, remainingMs, isCutShort = false }: HoldOptions) {
+    const { ttlMs, heartbeatMs, maxLifetimeMs } = lease
+    this.#context = context
+    this.#owner = owner
+    this.#lease = lease
+    this.#ttlMs = ttlMs
+    this.#lifeEndsAt = sentAt.monotonic + maxLifetimeMs
+    this.deadline = new Deadline(context.options.clock, sentAt, remainingMs, this.#lifeEndsAt)
+    this.renewalSlackMs = (heartbeatMs ?? 0) / 10
     this.#renewing = heartbeatMs !== null || isCutShort
-    this.#planRenewal(isCutShort ? 0 : (heartbeatMs ?? Infinity), options.sentAt.monotonic)
-    options.watch.watch(this)
+    this.#planRenewal(isCutShort ? 0 : (heartbeatMs ?? Infinity), sentAt.monotonic)
+    context.watch.watch(this)
   }
 
   /** Exact at any moment: looks at both clocks, and declares the loss if the deadline has passed. */
@@ -98,13 +98,22 @@ export class Hold implements Renewable, Trusted {
     return this.isHeld || this.#state === 'held' || this.#state === 'ended' ? null : this.#state
   }
 
+  /** What somebody is told who relies on it although it is not held. */
+  get lossError(): Error {
+    return this.#owner.lossError(this.lossReason ?? 'released')
+  }
+
+  /** @throws LeaseLostError unless it is held */
+  assertHeld(): void {
+    if (!this.isHeld) throw this.lossError
+  }
+
   /** Aborted on loss or {@link abort}, not when it is given back. Made when it is first asked for. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
       leaseSignal(this.#controller, this)
-      const reason = this.lossReason
-      if (reason !== null) this.#controller.abort(this.#options.owner.lossError(reason))
+      if (this.lossReason !== null) this.#controller.abort(this.lossError)
     }
     return this.#controller.signal
   }
@@ -141,9 +150,8 @@ export class Hold implements Renewable, Trusted {
     if (this.#state !== 'held') return
     this.#state = reason
     this.#forget()
-    const { owner } = this.#options
-    this.#controller?.abort(owner.lossError(reason))
-    owner.onLost(reason)
+    this.#controller?.abort(this.lossError)
+    this.#owner.onLost(reason)
   }
 
   /** At least `ttlMs` from now, also for later renewals. */
@@ -170,12 +178,11 @@ export class Hold implements Renewable, Trusted {
   // ----
 
   async #askForTime(wantedMs: number): Promise<RenewalOutcome> {
-    const { owner } = this.#options
     for (let busy = 0; ; busy++) {
       if (!this.isHeld) return 'lost'
       const ttlMs = this.#withinLifetime(wantedMs)
       if (ttlMs <= 0) return 'held'
-      const sent = await owner.sendRenewal(ttlMs, {
+      const sent = await this.#owner.sendRenewal(ttlMs, {
         timeoutMs: this.#renewalTimeout(),
         attempt: this.#attempt,
         lockedRows: busy === 0 ? 'skip' : 'wait',
@@ -200,7 +207,7 @@ export class Hold implements Renewable, Trusted {
    */
   #take({ answer, sentAt }: Answered<RenewalAnswer>, isLate = false): 'held' | 'lost' {
     if (!this.isHeld) return 'lost'
-    const { owner, heartbeatMs } = this.#options
+    const { heartbeatMs } = this.#lease
     if (answer.outcome === 'lost') {
       if (this.#isBeingReturned) this.end()
       else this.lose(answer.reason ?? 'gone')
@@ -213,25 +220,24 @@ export class Hold implements Renewable, Trusted {
     // From when it was sent: after a slow answer, counting from the answer could miss the deadline.
     if (heartbeatMs === null) this.stopRenewing()
     else this.#planRenewal(heartbeatMs, sentAt.monotonic)
-    owner.onRenewed(this.deadline.remainingMs)
-    if (typeof answer.stop === 'string') owner.onStopRequested(answer.stop)
+    this.#owner.onRenewed(this.deadline.remainingMs)
+    if (typeof answer.stop === 'string') this.#owner.onStopRequested(answer.stop)
     return 'held'
   }
 
   /** Tries again soon: eight times before the deadline, if the answers come fast. */
   #renewalFailed(error: unknown): RenewalOutcome {
-    const { clock, owner, heartbeatMs } = this.#options
-    owner.onRenewalFailed(this.#attempt, error)
+    this.#owner.onRenewalFailed(this.#attempt, error)
     this.#attempt++
-    const pauseMs = Math.min(heartbeatMs ?? Infinity, Math.max(5, this.deadline.remainingMs / 8))
-    this.#planRenewal(pauseMs, clock.monotonic())
+    const pauseMs = Math.min(this.#lease.heartbeatMs ?? Infinity, Math.max(5, this.deadline.remainingMs / 8))
+    this.#planRenewal(pauseMs, this.#now)
     return { failed: error }
   }
 
   #planRenewal(inMs: number, from: number): void {
     if (!this.#renewing || !this.isHeld) return
     this.#dueAt = from + inMs
-    this.#options.heartbeat.watch(this)
+    this.#context.heartbeat.watch(this)
   }
 
   /**
@@ -239,22 +245,26 @@ export class Hold implements Renewable, Trusted {
    * the same: they are how a holder learns that its lease was revoked.
    */
   #withinLifetime(wantedMs: number): number {
-    const leftMs = Math.ceil(this.#lifeEndsAt - this.#options.clock.monotonic())
+    const leftMs = Math.ceil(this.#lifeEndsAt - this.#now)
     if (wantedMs < leftMs) return wantedMs
-    if (!this.#lifetimeReached) this.#options.owner.onLifetimeReached()
+    if (!this.#lifetimeReached) this.#owner.onLifetimeReached()
     this.#lifetimeReached = true
     return Math.max(0, leftMs)
   }
 
   /** Short enough that a renewal which hangs can be tried again before the deadline. */
   #renewalTimeout(): number {
-    const { requestTimeoutMs } = this.#options
+    const { requestTimeoutMs } = this.#lease
     return Math.ceil(Math.min(requestTimeoutMs, Math.max(10, this.deadline.remainingMs / 3)))
   }
 
   #forget(): void {
     this.#dueAt = Infinity
-    this.#options.watch.forget(this)
-    this.#options.heartbeat.forget(this)
+    this.#context.watch.forget(this)
+    this.#context.heartbeat.forget(this)
+  }
+
+  get #now(): number {
+    return this.#context.options.clock.monotonic()
   }
 }

@@ -14,7 +14,7 @@ import {
 } from './errors.ts'
 import { FenceLedger } from './fence-ledger.ts'
 import { Abandonments } from './give-back.ts'
-import { isLeaseOf, type Lease, loseLease } from './lease.ts'
+import { type Lease, tenureOf } from './lease.ts'
 import { type LeaseInfo, toLeaseInfo } from './lease-info.ts'
 import {
   type AcquireOptions,
@@ -30,6 +30,7 @@ import { createServiceContext, type ServiceContext } from './service-context.ts'
 import { SharedTries } from './shared-tries.ts'
 import { askStore } from './store-call.ts'
 import { canBeginStoredKey, toStoredKey, toStoredTarget } from './stored-key.ts'
+import type { Tenure } from './tenure.ts'
 import { WaitingRoom } from './waiting-room.ts'
 import { WakeUps } from './wake-ups.ts'
 
@@ -86,7 +87,7 @@ export class LockService {
   readonly #wakeUps: WakeUps
   readonly #abortListeners = new AbortListeners()
   readonly #room: WaitingRoom
-  readonly #held = new Set<Lease>()
+  readonly #held = new Set<Tenure>()
   /** Set from the first {@link close} on. */
   #closing: Promise<void> | undefined
   #lastPurge: number
@@ -117,7 +118,7 @@ export class LockService {
       fences: new FenceLedger(),
       abandonments: this.#abandonments,
       sharedTries: new SharedTries(),
-      onLeaseEnd: (lease, storedKey) => this.#leaseEnded(lease, storedKey),
+      onLeaseEnd: (tenure) => this.#leaseEnded(tenure),
     }
     this.#lastPurge = clock.monotonic()
   }
@@ -142,7 +143,7 @@ export class LockService {
     this.#assertOpen()
     const storedKey = toStoredKey('key', key)
     const resolved = resolveAcquireOptions(options, this.#context.options)
-    if (heldInChain((lease) => isLeaseOf(lease, this.#context.options, storedKey)))
+    if (heldInChain((lease) => tenureOf(lease).isOf(this.#context.options, storedKey)))
       throw new ReentrantAcquireError(key)
     resolved.signal?.throwIfAborted()
     const { clock, namespace } = this.#context.options
@@ -329,9 +330,9 @@ export class LockService {
     pending.windUp()
     await dependents.close()
     this.#room.close()
-    const leases = [...this.#held]
-    for (const lease of leases) loseLease(lease, 'closed')
-    await Promise.all(leases.map((lease) => lease.release()))
+    const tenures = [...this.#held]
+    for (const { hold } of tenures) hold.lose('closed')
+    await Promise.all(tenures.map((tenure) => tenure.release()))
     await pending.settled()
     this.#abandonments.close()
     await this.#wakeUps.close()
@@ -398,13 +399,13 @@ export class LockService {
       await lease.release()
       this.#assertOpen()
     }
-    if (lease.isHeld()) this.#held.add(lease)
+    if (lease.isHeld()) this.#held.add(tenureOf(lease))
     return lease
   }
 
-  #leaseEnded(lease: Lease, storedKey: string): void {
-    this.#held.delete(lease)
-    if (!this.#wakeUps.live) this.#room.wake(storedKey)
+  #leaseEnded(tenure: Tenure): void {
+    this.#held.delete(tenure)
+    if (!this.#wakeUps.live) this.#room.wake(tenure.storedKey)
     this.#purgeNowAndThen()
   }
 

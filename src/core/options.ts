@@ -76,7 +76,9 @@ export interface ResolvedLeaseOptions {
   readonly requestTimeoutMs: number
 }
 
-export interface ResolvedAcquireOptions extends ResolvedLeaseOptions {
+export interface ResolvedAcquireOptions {
+  readonly lease: ResolvedLeaseOptions
+  /** From the call on; may be `Infinity`. */
   readonly waitMs: number
   readonly signal: AbortSignal | null
   readonly label: string | null
@@ -162,7 +164,7 @@ export function resolveAcquireOptions(
     throw new InvalidOptionError('label', 'label must be a string of at most 200 characters.')
   }
   return {
-    ...resolveLeaseOptions(merge(service.lease, options), service.driver),
+    lease: resolveLeaseOptions(merge(service.lease, options), service.driver),
     waitMs: resolveDuration('wait', options.wait, 0, { min: 0, max: Infinity }),
     signal,
     label,

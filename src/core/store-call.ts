@@ -47,7 +47,7 @@ export function storeError(what: string, cause: unknown): StoreUnavailableError 
   const kind = cause instanceof DriverFault ? cause.kind : 'unknown'
   if (isFinal(cause)) return new StoreUnusableError(`Could not ${what}: ${reason}`, { cause })
   return new StoreUnavailableError(
-    `Could not ${what}: ${reason} Check that the store is up and reachable.`,
+    `Could not ${what}: ${reason} Check that the store is up and reachable, or raise requestTimeout.`,
     kind === 'unknown' ? 'unknown' : 'no',
     { cause },
   )

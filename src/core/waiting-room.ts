@@ -3,6 +3,7 @@ import type { Acquisition, Attempt } from './acquisition.ts'
 import type { Clock } from './clock.ts'
 import { ClosedError, type LeaseholdError } from './errors.ts'
 import type { Lease } from './lease.ts'
+import type { ResolvedAcquireOptions } from './options.ts'
 import { Waiter } from './waiter.ts'
 import type { WakeUps } from './wake-ups.ts'
 
@@ -11,13 +12,6 @@ export interface WaitingRoomOptions {
   readonly random: () => number
   readonly wakeUps: WakeUps
   readonly abortListeners: AbortListeners
-}
-
-export interface WaitOptions {
-  /** How long to wait, from the call on; may be `Infinity`. */
-  readonly waitMs: number
-  readonly waitStepMs: number
-  readonly signal: AbortSignal | null
 }
 
 /** The longest sleep of a waiter whom a release would wake: a message can be lost, once in a long while. */
@@ -64,7 +58,7 @@ export class WaitingRoom {
    * @returns the lease, or null if the time ended with the key held by somebody else, or the signal was aborted
    * @throws LeaseholdError if it ended with the store not answering; ClosedError
    */
-  async wait(key: string, acquisition: Acquisition, options: WaitOptions): Promise<Lease | null> {
+  async wait(key: string, acquisition: Acquisition, options: ResolvedAcquireOptions): Promise<Lease | null> {
     const { clock, abortListeners } = this.#options
     const line = this.#lineOf(key)
     const waiter = new Waiter(clock, options.waitMs, options.signal, abortListeners)
@@ -102,7 +96,7 @@ export class WaitingRoom {
     line: Line,
     waiter: Waiter,
     acquisition: Acquisition,
-    { waitStepMs }: WaitOptions,
+    { lease: { waitStepMs } }: ResolvedAcquireOptions,
     plainFirst: boolean,
     isInformed: () => boolean,
   ): Promise<Lease | null> {

@@ -79,25 +79,13 @@ export class Run {
 
   /** @param onLost called once if the lease is lost while the handler runs */
   constructor(desk: Desk, task: TaskDefinition, grant: RunGrant, onLost: () => void) {
-    const { options, heartbeat, watch } = desk.context
     this.grant = grant
     this.#desk = desk
     this.#task = task
     this.#onLost = onLost
     this.#completion = new Completion(desk, task)
-    this.#startedAt = options.clock.monotonic()
-    this.#hold = new Hold({
-      clock: options.clock,
-      heartbeat,
-      watch,
-      owner: this.#owner(),
-      sentAt: grant.sentAt,
-      remainingMs: grant.remainingMs,
-      ttlMs: task.lease.ttlMs,
-      heartbeatMs: task.lease.heartbeatMs,
-      maxLifetimeMs: task.lease.maxLifetimeMs,
-      requestTimeoutMs: task.lease.requestTimeoutMs,
-    })
+    this.#startedAt = desk.context.options.clock.monotonic()
+    this.#hold = new Hold({ ...grant, context: desk.context, owner: this.#owner(), lease: task.lease })
   }
 
   /** This node trusts its lease. */
@@ -247,9 +235,7 @@ export class Run {
         return hold.remainingMs
       },
       isHeld: () => hold.isHeld,
-      assertHeld: () => {
-        if (!hold.isHeld) throw this.#lossError(hold.lossReason ?? 'released')
-      },
+      assertHeld: () => hold.assertHeld(),
     }
   }
 

@@ -24,7 +24,7 @@ export const bugs: readonly Bug[] = [
     ({ Hold }) => ({
       Hold: class extends Hold {
         constructor(options: ConstructorParameters<typeof Hold>[0]) {
-          super({ ...options, remainingMs: options.ttlMs })
+          super({ ...options, remainingMs: options.lease.ttlMs })
         }
       },
     }),
@@ -303,7 +303,7 @@ export const bugs: readonly Bug[] = [
   bug('a lease lives for as long as it is renewed', 'hold', [checks.aLifetimeEnds], ({ Hold }) => ({
     Hold: class extends Hold {
       constructor(options: ConstructorParameters<typeof Hold>[0]) {
-        super({ ...options, maxLifetimeMs: Infinity })
+        super({ ...options, lease: { ...options.lease, maxLifetimeMs: Infinity } })
       }
     },
   })),

@@ -103,8 +103,11 @@ export const limitBugs: readonly Bug[] = [
     [checks.aLongTtlLasts],
     ({ resolveAcquireOptions }) => ({
       resolveAcquireOptions: (...args) => {
-        const resolved = resolveAcquireOptions(...args)
-        return { ...resolved, maxLifetimeMs: Math.min(resolved.maxLifetimeMs, 86_400_000) }
+        const { lease, ...resolved } = resolveAcquireOptions(...args)
+        return {
+          ...resolved,
+          lease: { ...lease, maxLifetimeMs: Math.min(lease.maxLifetimeMs, 86_400_000) },
+        }
       },
     }),
   ),
