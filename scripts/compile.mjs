@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { bundle } from './bundle.mjs'
 import { root } from './root.mjs'
 import { fail, runNode } from './run.mjs'
 
@@ -10,11 +11,19 @@ import { fail, runNode } from './run.mjs'
  * @property {string} base what the paths in `output` are relative to
  * @property {string[]} sources its own folders; those that do not exist are skipped
  * @property {string[]} reads what else it depends on
+ * @property {() => Promise<void>} [write] empties the output and writes programs, where the compiler writes only declarations
  */
 
 /** @type {Target[]} */
 const targets = [
-  { project: 'tsconfig.build.json', output: 'dist', base: 'src', sources: ['src'], reads: [] },
+  {
+    project: 'tsconfig.build.json',
+    output: 'dist',
+    base: 'src',
+    sources: ['src'],
+    reads: ['package.json', 'scripts/bundle.mjs'],
+    write: bundle,
+  },
   {
     project: 'tsconfig.programs.json',
     output: 'dist-programs',
@@ -43,7 +52,8 @@ export async function compile({ stateFolder, always = false }) {
     if (!always && isFresh(target, stamp)) continue
     console.error(`Compiling ${target.sources.join(', ')} …`)
     const startedAt = new Date()
-    removeOrphans(target, '')
+    if (target.write === undefined) removeOrphans(target, '')
+    else await target.write()
     const code = await runNode([join('node_modules', 'typescript', 'bin', 'tsc'), '-p', target.project])
     if (code !== 0) fail(`${target.project} does not compile: see above.`)
     mkdirSync(dirname(stamp), { recursive: true })

@@ -40,6 +40,19 @@ describe('the packed package, in an application without any optional peer', () =
     expect(found['leasehold']).toBeGreaterThan(0)
   })
 
+  it('calls everything what it is exported as, in logs and stack traces', async () => {
+    const entryPoints = application.entryPoints.filter((name) => name !== needsPeer)
+    const program = `
+      const renamed = []
+      for (const entry of ${JSON.stringify(entryPoints)}) {
+        for (const [name, value] of Object.entries(await import(entry))) {
+          if (typeof value === 'function' && value.name !== name) renamed.push([entry, name, value.name])
+        }
+      }
+      console.log(JSON.stringify(renamed))`
+    expect(await application.run({ 'names.mjs': program }, 'names.mjs')).toEqual([])
+  })
+
   it('locks, imported and required, on the same process-wide table', async () => {
     const program = `
       import { createRequire } from 'node:module'

@@ -200,8 +200,9 @@ function linkToPostgresJs(sql: PostgresJsClient, named: boolean): Link {
 }
 
 /** By a name that is no literal, so that bundlers of applications that use another client don't look for it. */
-async function loadPostgresJs(): Promise<(options: object) => PostgresJsListenClient> {
-  const name: string = 'postgres'
+async function loadPostgresJs(
+  name: string = 'postgres',
+): Promise<(options: object) => PostgresJsListenClient> {
   const module = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
     default: (options: object) => PostgresJsListenClient
   }
