@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
-import { InvalidOptionError, type LossReason, quoted } from './errors.ts'
+import { InvalidOptionError, type LossReason, quoted, requireOption } from './errors.ts'
 
 interface KeyEvent {
   readonly namespace: string
@@ -126,9 +126,7 @@ export function onEvent<Name extends LeaseholdEventName>(
       `There is no event ${shown}. There are: ${Object.keys(eventNames).join(', ')}.`,
     )
   }
-  if (typeof listener !== 'function') {
-    throw new InvalidOptionError('listener', 'The second argument of onEvent must be a function.')
-  }
+  requireOption(typeof listener === 'function', 'listener', 'a function')
   const handler = (message: unknown): void => listener(message as LeaseholdEvents[Name])
   channel(name).subscribe(handler)
   return () => {

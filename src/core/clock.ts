@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks'
-import { InvalidOptionError } from './errors.ts'
+import { requireOption } from './errors.ts'
 
 /** A timer that has been set. */
 export interface Timer {
@@ -61,12 +61,8 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),
   setTimer(delayMs, callback, options) {
-    if (typeof delayMs !== 'number') {
-      throw new InvalidOptionError('delayMs', 'delayMs must be a number of milliseconds.')
-    }
-    if (typeof callback !== 'function') {
-      throw new InvalidOptionError('callback', 'callback must be a function.')
-    }
+    requireOption(typeof delayMs === 'number', 'delayMs', 'a number of milliseconds')
+    requireOption(typeof callback === 'function', 'callback', 'a function')
     return new SystemTimer(delayMs, callback, options?.keepAlive === true)
   },
 }

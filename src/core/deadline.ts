@@ -1,4 +1,5 @@
-import { type Clock, type Moment, momentOf, type Timer } from './clock.ts'
+import { Alarm } from './alarm.ts'
+import { type Clock, type Moment, momentOf } from './clock.ts'
 
 /** How much earlier than the store a holder stops trusting its lease: clock rates may differ by this much. */
 export function safetyMargin(remainingMs: number): number {
@@ -61,25 +62,24 @@ export interface Trusted {
 export class DeadlineWatch {
   readonly #clock: Clock
   readonly #members = new Set<Trusted>()
-  #timer: Timer | undefined
-  #timerAt = Infinity
+  readonly #alarm: Alarm
 
   constructor(clock: Clock) {
     this.#clock = clock
+    this.#alarm = new Alarm(clock, () => this.#look())
   }
 
   watch(member: Trusted): void {
     this.#members.add(member)
-    this.#armFor(member.deadline.remainingMs - timerLead)
+    this.#lookIn(member.deadline.remainingMs - timerLead)
   }
 
   forget(member: Trusted): void {
     this.#members.delete(member)
-    if (this.#members.size === 0) this.#disarm()
+    if (this.#members.size === 0) this.#alarm.off()
   }
 
   #look(): void {
-    this.#disarm()
     const now = momentOf(this.#clock)
     let next = longestLook
     for (const member of this.#members) {
@@ -91,22 +91,11 @@ export class DeadlineWatch {
         member.deadlinePassed()
       }
     }
-    if (this.#members.size > 0) this.#armFor(next)
+    if (this.#members.size > 0) this.#lookIn(next)
   }
 
-  #armFor(leftMs: number): void {
-    const delay = Math.min(Math.max(leftMs, 0), longestLook)
-    const at = this.#clock.monotonic() + delay
-    if (at >= this.#timerAt) return
-    this.#disarm()
-    this.#timerAt = at
-    this.#timer = this.#clock.setTimer(delay, () => this.#look())
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAt = Infinity
+  #lookIn(leftMs: number): void {
+    this.#alarm.setFor(this.#clock.monotonic() + Math.min(leftMs, longestLook))
   }
 }
 

@@ -62,6 +62,11 @@ export class InvalidOptionError extends LeaseholdError {
   }
 }
 
+/** @throws InvalidOptionError unless an option is what it must be, such as `a function` */
+export function requireOption(isFine: boolean, option: string, requirement: string): asserts isFine {
+  if (!isFine) throw new InvalidOptionError(option, `${option} must be ${requirement}.`)
+}
+
 /** What {@link LeaseLostError} tells besides its message. */
 export interface LeaseLostDetails {
   readonly key: string

@@ -1,4 +1,5 @@
-import type { Clock, Timer } from './clock.ts'
+import { Alarm } from './alarm.ts'
+import type { Clock } from './clock.ts'
 
 /** Something that has to be renewed again and again. */
 export interface Renewable {
@@ -14,11 +15,11 @@ export interface Renewable {
 export class Heartbeat {
   readonly #clock: Clock
   readonly #members = new Set<Renewable>()
-  #timer: Timer | undefined
-  #timerAt = Infinity
+  readonly #alarm: Alarm
 
   constructor(clock: Clock) {
     this.#clock = clock
+    this.#alarm = new Alarm(clock, () => this.#beat())
   }
 
   /** How many are kept alive. */
@@ -29,36 +30,22 @@ export class Heartbeat {
   /** Adds a member, or looks again at one whose due time has changed. */
   watch(member: Renewable): void {
     this.#members.add(member)
-    this.#armFor(member.renewalDueAt)
+    this.#alarm.setFor(member.renewalDueAt)
   }
 
   forget(member: Renewable): void {
     this.#members.delete(member)
-    if (this.#members.size === 0) this.#disarm()
+    if (this.#members.size === 0) this.#alarm.off()
   }
 
   /** Renews what is due, and what would be due soon, in one go. */
   #beat(): void {
-    this.#disarm()
     const now = this.#clock.monotonic()
     let next = Infinity
     for (const member of this.#members) {
       if (member.renewalDueAt - member.renewalSlackMs <= now) member.renew()
       next = Math.min(next, member.renewalDueAt)
     }
-    this.#armFor(next)
-  }
-
-  #armFor(dueAt: number): void {
-    if (dueAt >= this.#timerAt) return
-    this.#disarm()
-    this.#timerAt = dueAt
-    this.#timer = this.#clock.setTimer(Math.max(0, dueAt - this.#clock.monotonic()), () => this.#beat())
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAt = Infinity
+    this.#alarm.setFor(next)
   }
 }

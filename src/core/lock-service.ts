@@ -7,10 +7,10 @@ import { inOwnContext } from './clock.ts'
 import {
   ClosedError,
   DriverFault,
-  InvalidOptionError,
   LeaseLostError,
   quoted,
   ReentrantAcquireError,
+  requireOption,
 } from './errors.ts'
 import { FenceLedger } from './fence-ledger.ts'
 import { Abandonments } from './give-back.ts'
@@ -70,9 +70,7 @@ const contexts = new WeakMap<LockService, ServiceContext>()
 /** What a `TaskScheduler` shares with the service that it stands on. */
 export function contextOf(service: LockService): ServiceContext {
   const context = contexts.get(service)
-  if (context === undefined) {
-    throw new InvalidOptionError('locks', 'locks must be a LockService, such as connect(url) gives.')
-  }
+  requireOption(context !== undefined, 'locks', 'a LockService, such as connect(url) gives')
   return context
 }
 
@@ -181,8 +179,7 @@ export class LockService {
     fn: (lease: Lease) => Result | PromiseLike<Result>,
     options: RunOptions = {},
   ): Promise<RunResult<Result>> {
-    if (typeof fn !== 'function')
-      throw new InvalidOptionError('fn', 'The second argument must be a function.')
+    requireOption(typeof fn === 'function', 'fn', 'a function')
     const { acquire, onLocked, onLost } = resolveRunOptions(options)
     const lease = await this.acquire(key, acquire)
     if (lease === null) {
@@ -223,8 +220,7 @@ export class LockService {
     toStoredKey('key', key)
     const { acquire, ...after } = resolveRunOptions(options)
     resolveAcquireOptions(acquire, this.#context.options)
-    if (typeof fn !== 'function')
-      throw new InvalidOptionError('fn', 'The second argument must be a function.')
+    requireOption(typeof fn === 'function', 'fn', 'a function')
     return (...args) => this.runExclusively(key, () => fn(...args), { ...acquire, ...after })
   }
 
@@ -244,10 +240,9 @@ export class LockService {
   async list(options: ListOptions = {}): Promise<LeaseInfo[]> {
     this.#assertOpen()
     const { prefix = '', limit = 1_000 } = readOptions('list', options, ['prefix', 'limit'])
-    if (typeof prefix !== 'string') throw new InvalidOptionError('prefix', 'prefix must be a string.')
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) {
-      throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 1,000,000.')
-    }
+    requireOption(typeof prefix === 'string', 'prefix', 'a string')
+    const isInRange = Number.isInteger(limit) && limit >= 1 && limit <= 1_000_000
+    requireOption(isInRange, 'limit', 'an integer between 1 and 1,000,000')
     if (!canBeginStoredKey(prefix)) return []
     const { locks } = this.#context.session
     const found = new Map<string, LeaseInfo>()
@@ -277,15 +272,9 @@ export class LockService {
     this.#assertOpen()
     const storedKey = toStoredTarget(key)
     const { fence: seen, immediate = false } = readOptions('forceRelease', options, ['fence', 'immediate'])
-    if (typeof immediate !== 'boolean') {
-      throw new InvalidOptionError('immediate', 'immediate must be true or false.')
-    }
-    if (seen !== undefined && !Number.isSafeInteger(seen)) {
-      throw new InvalidOptionError(
-        'fence',
-        'fence must be the fence of the lease to free, as peek() shows it.',
-      )
-    }
+    requireOption(typeof immediate === 'boolean', 'immediate', 'true or false')
+    const isFence = seen === undefined || Number.isSafeInteger(seen)
+    requireOption(isFence, 'fence', 'the fence of the lease to free, as peek() shows it')
     const fence = seen ?? (await this.#peek(storedKey, nameOf(key, storedKey)))?.fence
     if (fence === undefined) return 'free'
     const { session, options: service } = this.#context

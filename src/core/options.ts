@@ -2,7 +2,7 @@ import type { Driver } from '../driver/driver.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Duration, type DurationRange, formatDuration, parseDuration, shown, year } from './duration.ts'
 import { safetyMargin } from './deadline.ts'
-import { DriverMissingError, InvalidOptionError } from './errors.ts'
+import { DriverMissingError, requireOption } from './errors.ts'
 import { holds, readOptions } from './read-options.ts'
 import { toStoredKey } from './stored-key.ts'
 
@@ -121,21 +121,17 @@ export function resolveLockServiceOptions(given: LockServiceOptions): ResolvedLo
       'No lock driver is configured. Pass one, such as redisDriver(client) from leasehold/redis, or use connect(url).',
     )
   }
-  if (!holds(() => isDriver(driver))) {
-    throw new InvalidOptionError(
-      'driver',
-      `driver must be a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities that make sense.`,
-    )
-  }
-  if (!holds(() => isClock(clock))) {
-    throw new InvalidOptionError(
-      'clock',
-      'clock must have the functions monotonic and wall, which answer milliseconds, and setTimer.',
-    )
-  }
-  if (typeof random !== 'function') {
-    throw new InvalidOptionError('random', 'random must be a function that returns numbers from 0 to 1.')
-  }
+  requireOption(
+    holds(() => isDriver(driver)),
+    'driver',
+    `a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities that make sense`,
+  )
+  requireOption(
+    holds(() => isClock(clock)),
+    'clock',
+    'an object with the functions monotonic and wall, which answer milliseconds, and setTimer',
+  )
+  requireOption(typeof random === 'function', 'random', 'a function that returns numbers from 0 to 1')
   const lease = pick(options, leaseOptionNames)
   const { requestTimeoutMs } = resolveLeaseOptions(lease, driver)
   return {
@@ -157,12 +153,9 @@ export function resolveAcquireOptions(
 ): ResolvedAcquireOptions {
   const options = readOptions('acquire', given, acquireOptionNames)
   const { signal = null, label = null } = options
-  if (signal !== null && !holds(() => isAbortSignal(signal))) {
-    throw new InvalidOptionError('signal', 'signal must be an AbortSignal.')
-  }
-  if (label !== null && (typeof label !== 'string' || label.length > 200)) {
-    throw new InvalidOptionError('label', 'label must be a string of at most 200 characters.')
-  }
+  requireOption(signal === null || holds(() => isAbortSignal(signal)), 'signal', 'an AbortSignal')
+  const isLabel = label === null || (typeof label === 'string' && label.length <= 200)
+  requireOption(isLabel, 'label', 'a string of at most 200 characters')
   return {
     lease: resolveLeaseOptions(merge(service.lease, options), service.driver),
     waitMs: resolveDuration('wait', options.wait, 0, { min: 0, max: Infinity }),
@@ -179,12 +172,9 @@ export function resolveRunOptions(given: RunOptions): {
 } {
   const options = readOptions('runExclusive', given, runOptionNames)
   const { onLocked, onLost = 'return' } = options
-  if (onLocked !== undefined && typeof onLocked !== 'function') {
-    throw new InvalidOptionError('onLocked', 'onLocked must be a function.')
-  }
-  if (onLost !== 'return' && onLost !== 'reject') {
-    throw new InvalidOptionError('onLost', `onLost must be 'return' or 'reject'; got ${shown(onLost)}.`)
-  }
+  requireOption(onLocked === undefined || typeof onLocked === 'function', 'onLocked', 'a function')
+  const isKnown = onLost === 'return' || onLost === 'reject'
+  requireOption(isKnown, 'onLost', `'return' or 'reject'; got ${shown(onLost)}`)
   return { acquire: pick(options, acquireOptionNames), onLocked, onLost }
 }
 
@@ -248,12 +238,11 @@ function resolveHeartbeat(heartbeat: boolean | Duration = true, ttlMs: number): 
   if (heartbeat === true) return ttlMs / 3
   const longest = Math.floor(ttlMs - 2 * safetyMargin(ttlMs))
   const intervalMs = parseDuration('heartbeat', heartbeat, { min: 10, max: Infinity })
-  if (intervalMs > longest) {
-    throw new InvalidOptionError(
-      'heartbeat',
-      `heartbeat must be at most ${longest} ms with a ttl of ${formatDuration(ttlMs)}, or the lease would end before it; got ${formatDuration(intervalMs)}.`,
-    )
-  }
+  requireOption(
+    intervalMs <= longest,
+    'heartbeat',
+    `at most ${longest} ms with a ttl of ${formatDuration(ttlMs)}, or the lease would end before it; got ${formatDuration(intervalMs)}`,
+  )
   return intervalMs
 }
 

@@ -1,7 +1,8 @@
 import type { CallOptions } from '../driver/driver.ts'
-import { sleep, type Timer } from './clock.ts'
+import { sleep } from './clock.ts'
 import { DriverFault, isFinal, messageOf, StoreUnavailableError, StoreUnusableError } from './errors.ts'
 import type { ServiceContext } from './service-context.ts'
+import { withinTime } from './within-time.ts'
 
 /**
  * Makes one unbatched call of a driver within the request timeout, again where nothing was applied and trying again
@@ -27,11 +28,7 @@ async function askWithinTime<Answer>(
   const giveUpAt = clock.monotonic() + requestTimeoutMs
   for (let tries = 1; ; tries++) {
     try {
-      return await withTimeout(
-        context,
-        giveUpAt - clock.monotonic(),
-        send({ attempt: 1, lockedRows: 'wait' }),
-      )
+      return await withinTime(clock, giveUpAt - clock.monotonic(), send({ attempt: 1, lockedRows: 'wait' }))
     } catch (error) {
       const pauseMs = Math.min(50, 2 ** tries) * random()
       const again = error instanceof DriverFault && error.kind === 'retry'
@@ -51,21 +48,4 @@ export function storeError(what: string, cause: unknown): StoreUnavailableError 
     kind === 'unknown' ? 'unknown' : 'no',
     { cause },
   )
-}
-
-async function withTimeout<Value>(
-  context: ServiceContext,
-  milliseconds: number,
-  call: Promise<Value>,
-): Promise<Value> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    const fail = (): void => reject(new DriverFault('unknown', 'The store did not answer in time.'))
-    timer = context.options.clock.setTimer(Math.max(0, milliseconds), fail, { keepAlive: true })
-  })
-  try {
-    return await Promise.race([call, late])
-  } finally {
-    timer?.cancel()
-  }
 }

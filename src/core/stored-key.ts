@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { InvalidOptionError } from './errors.ts'
+import { requireOption } from './errors.ts'
 import { holds } from './read-options.ts'
 
 /** The longest key that a store gets to see as it is, in UTF-8 bytes. */
@@ -16,12 +16,8 @@ const reservedPrefix = 'sha256:'
  * @throws InvalidOptionError if it is not a non-empty string
  */
 export function toStoredKey(option: string, key: unknown): string {
-  if (typeof key !== 'string' || key === '') {
-    throw new InvalidOptionError(
-      option,
-      `${option} must be a non-empty string; got ${key === '' ? "''" : typeof key}.`,
-    )
-  }
+  const isFine = typeof key === 'string' && key !== ''
+  requireOption(isFine, option, `a non-empty string; got ${key === '' ? "''" : typeof key}`)
   return isPlain(key) ? key : reservedPrefix + createHash('sha256').update(key, 'utf16le').digest('base64url')
 }
 
@@ -35,12 +31,8 @@ export function toStoredTarget(target: string | { readonly key: string }): strin
   if (typeof target !== 'object' || target === null) return toStoredKey('key', target)
   let key = ''
   // Read once: what was checked is what is used.
-  if (!holds(() => isStorable((key = target.key)) && key !== '')) {
-    throw new InvalidOptionError(
-      'key',
-      'key must be a non-empty string, or a lease as peek() and list() show it.',
-    )
-  }
+  const isFine = holds(() => isStorable((key = target.key)) && key !== '')
+  requireOption(isFine, 'key', 'a non-empty string, or a lease as peek() and list() show it')
   return key
 }
 

@@ -1,6 +1,7 @@
 import type { DriverSession, NoticeChannel } from '../driver/driver.ts'
 import { publish } from './channels.ts'
 import type { Clock, Timer } from './clock.ts'
+import { withinTime } from './within-time.ts'
 
 export interface WakeUpsOptions {
   readonly session: DriverSession
@@ -72,7 +73,7 @@ export class WakeUps {
   async ready(): Promise<void> {
     if (this.#live || this.#subscription === undefined) return
     const { clock, requestTimeoutMs } = this.#options
-    await withinTime(this.#subscription.ready, Math.min(1_000, requestTimeoutMs), clock).catch(() => {})
+    await withinTime(clock, Math.min(1_000, requestTimeoutMs), this.#subscription.ready).catch(() => {})
   }
 
   async close(): Promise<void> {
@@ -81,7 +82,7 @@ export class WakeUps {
     const { clock, requestTimeoutMs } = this.#options
     // What is not open yet would be opened afterwards.
     if (this.#subscription !== undefined && this.#subscription.channel === undefined) {
-      await withinTime(this.#subscription.ready, requestTimeoutMs, clock).catch(() => {})
+      await withinTime(clock, requestTimeoutMs, this.#subscription.ready).catch(() => {})
     }
     await this.#shut()
   }
@@ -114,9 +115,9 @@ export class WakeUps {
       return channel
     })
     const { over } = subscription
-    const channel = await withinTime(Promise.race([taken, over]), requestTimeoutMs, clock)
+    const channel = await withinTime(clock, requestTimeoutMs, Promise.race([taken, over]))
     if (subscription !== this.#subscription) return
-    await withinTime(Promise.race([channel?.probe(), over]), requestTimeoutMs, clock)
+    await withinTime(clock, requestTimeoutMs, Promise.race([channel?.probe(), over]))
     if (subscription !== this.#subscription) return
     this.#live = true
     this.#heardAt = clock.monotonic()
@@ -146,7 +147,7 @@ export class WakeUps {
     const { channel, over } = subscription
     const { clock, requestTimeoutMs } = this.#options
     try {
-      await withinTime(Promise.race([channel?.probe(), over]), requestTimeoutMs, clock)
+      await withinTime(clock, requestTimeoutMs, Promise.race([channel?.probe(), over]))
     } catch (error) {
       return this.#deaf(subscription, error)
     }
@@ -197,25 +198,4 @@ function newSubscription(): Subscription {
   let giveUp = (): void => {}
   const over = new Promise<void>((resolve) => (giveUp = resolve))
   return { channel: undefined, ready: Promise.resolve(), over, giveUp }
-}
-
-/**
- * Rejects if a promise takes longer; its later outcome is ignored. Keeps the process alive meanwhile: an acquire or a
- * close waits for it, on a connection that by itself may not.
- */
-async function withinTime<Value>(
-  promise: Promise<Value>,
-  milliseconds: number,
-  clock: Clock,
-): Promise<Value> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    const fail = (): void => reject(new Error(`No answer within ${milliseconds} ms.`))
-    timer = clock.setTimer(milliseconds, fail, { keepAlive: true })
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    timer?.cancel()
-  }
 }
