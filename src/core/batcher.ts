@@ -180,6 +180,14 @@ export class Batcher<Request, Answer> {
     if (this.#isIdle) for (const idler of this.#idlers.splice(0)) idler()
   }
 
+  #fail(
+    item: Item<Request, Answer>,
+    fault: DriverFault,
+    settled: Promise<Answered<Answer> | null> = Promise.resolve(null),
+  ): void {
+    this.#finish(item, { kind: 'failed', fault, settled })
+  }
+
   #land({ lane, timer }: Flight): void {
     timer?.cancel()
     const left = (this.#inAir.get(lane) ?? 1) - 1
@@ -193,13 +201,16 @@ export class Batcher<Request, Answer> {
     if (open.length === 0) return
     flight.timer = this.#atFirstExpiry(open, (late) => {
       for (const item of late) {
-        const { timeoutMs } = item.options
-        const fault = new DriverFault('unknown', `The store did not answer within ${timeoutMs} ms.`)
         const settled = new Promise<Answered<Answer> | null>((resolve) => {
           item.answerLate = resolve
           void ended.then(() => resolve(null))
         })
-        this.#finish(item, { kind: 'failed', fault, settled })
+        const { timeoutMs } = item.options
+        this.#fail(
+          item,
+          new DriverFault('unknown', `The store did not answer within ${timeoutMs} ms.`),
+          settled,
+        )
       }
       this.#watchFlight(flight, batch, ended)
     })
@@ -215,8 +226,7 @@ export class Batcher<Request, Answer> {
       this.#queue = this.#queue.filter((item) => !lateItems.has(item))
       for (const item of late) {
         const { timeoutMs } = item.options
-        const fault = new DriverFault('not-sent', `Other calls to the store hung for ${timeoutMs} ms.`)
-        this.#finish(item, { kind: 'failed', fault, settled: Promise.resolve(null) })
+        this.#fail(item, new DriverFault('not-sent', `Other calls to the store hung for ${timeoutMs} ms.`))
       }
       this.#watchQueue()
     })
@@ -272,8 +282,7 @@ export class Batcher<Request, Answer> {
         const pauseMs = retryPause(tries, random)
         const lastExpiry = open.reduce((last, { expiresAt }) => Math.max(last, expiresAt), 0)
         if (fault.kind !== 'retry' || clock.monotonic() + pauseMs >= lastExpiry) {
-          const failed = { kind: 'failed', fault, settled: Promise.resolve(null) } as const
-          for (const item of open) this.#finish(item, failed)
+          for (const item of open) this.#fail(item, fault)
           return
         }
         if (pauseMs > 0) await sleep(clock, pauseMs)

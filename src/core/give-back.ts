@@ -27,10 +27,10 @@ export function giveBack(
 ): Promise<ReleaseOutcome> {
   if (context.isClosed) return Promise.resolve('unknown')
   const release = releaseWithin(context, key, token, timeoutMs)
-  void release.then(async ({ inAir }) => {
+  void release.then(async ({ inAir = [] }) => {
     if (inAir.length === 0) return
     const first = await Promise.race(inAir)
-    if (context.pending.isWindingUp || isSettled(first?.answer)) return
+    if (context.pending.isWindingUp || outcomeOf(first?.answer) !== null) return
     void giveBack(context, key, token, timeoutMs)
   })
   return context.pending.track(release.then(({ outcome }) => outcome))
@@ -39,7 +39,7 @@ export function giveBack(
 interface Release {
   readonly outcome: ReleaseOutcome
   /** The calls that were still in the air when the time was over. */
-  readonly inAir: readonly InAir[]
+  readonly inAir?: readonly InAir[]
 }
 
 type InAir = Promise<Answered<ReleaseAnswer> | null>
@@ -62,13 +62,13 @@ async function releaseWithin(
     const tryMs = attempt === 1 ? Math.ceil(leftMs / 2) : leftMs
     const sent = await context.releases.submit({ key, token }, { timeoutMs: tryMs, attempt, lockedRows })
     if (sent.kind === 'answered') {
-      if (sent.answer.outcome === 'released') return { outcome: 'released', inAir: [] }
-      if (sent.answer.outcome === 'lost') return { outcome: 'already-lost', inAir: [] }
-      if (sent.answer.outcome === 'busy' && ++busy === 1) continue
-      if (sent.answer.outcome === 'failed' && isFinal(sent.answer.error))
-        return { outcome: 'unknown', inAir: [] }
+      const { answer } = sent
+      const outcome = outcomeOf(answer)
+      if (outcome !== null) return { outcome }
+      if (answer.outcome === 'busy' && ++busy === 1) continue
+      if (answer.outcome === 'failed' && isFinal(answer.error)) return { outcome: 'unknown' }
     } else if (isFinal(sent.fault)) {
-      return { outcome: 'unknown', inAir: [] }
+      return { outcome: 'unknown' }
     } else if (sent.fault.kind === 'unknown') {
       const { settled } = sent
       inAir.add(settled)
@@ -78,8 +78,9 @@ async function releaseWithin(
   }
 }
 
-function isSettled(answer: ReleaseAnswer | undefined): boolean {
-  return answer?.outcome === 'released' || answer?.outcome === 'lost'
+function outcomeOf(answer: ReleaseAnswer | undefined): ReleaseOutcome | null {
+  if (answer?.outcome === 'released') return 'released'
+  return answer?.outcome === 'lost' ? 'already-lost' : null
 }
 
 /**

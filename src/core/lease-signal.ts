@@ -4,11 +4,7 @@ export interface SignalSource {
   readonly isHeld: boolean
 }
 
-const native = (name: 'aborted' | 'reason'): ((this: AbortSignal) => unknown) =>
-  Object.getOwnPropertyDescriptor(AbortSignal.prototype, name)?.get as (this: AbortSignal) => unknown
-const nativeAborted = native('aborted')
-const nativeReason = native('reason')
-const nativeThrowIfAborted = AbortSignal.prototype.throwIfAborted
+const stock = AbortSignal.prototype
 
 /**
  * Makes a controller's signal exact: a stock signal learns of a passed deadline only when a timer fires, which after a
@@ -22,19 +18,11 @@ export function leaseSignal(controller: AbortController, source: SignalSource): 
     void source.isHeld
     return signal
   }
-  Object.defineProperty(signal, 'aborted', {
-    configurable: true,
-    enumerable: true,
-    get: () => nativeAborted.call(looked()),
-  })
-  Object.defineProperty(signal, 'reason', {
-    configurable: true,
-    enumerable: true,
-    get: () => nativeReason.call(looked()),
-  })
-  Object.defineProperty(signal, 'throwIfAborted', {
-    configurable: true,
-    value: () => nativeThrowIfAborted.call(looked()),
-  })
+  for (const name of ['aborted', 'reason'] as const) {
+    const get = (): unknown => Reflect.get(stock, name, looked())
+    Object.defineProperty(signal, name, { configurable: true, enumerable: true, get })
+  }
+  const throwIfAborted = (): void => stock.throwIfAborted.call(looked())
+  Object.defineProperty(signal, 'throwIfAborted', { configurable: true, value: throwIfAborted })
   return signal
 }

@@ -2,7 +2,7 @@ import type { ScanPage, ScanRequest } from '../driver/lock-driver.ts'
 import { AbortListeners } from './abort-listeners.ts'
 import { Acquisition, type AcquisitionDesk } from './acquisition.ts'
 import { heldInChain, runInside } from './ambient.ts'
-import { publish } from './channels.ts'
+import { type LeaseholdEvents, publish } from './channels.ts'
 import { inOwnContext } from './clock.ts'
 import {
   ClosedError,
@@ -146,24 +146,19 @@ export class LockService {
     resolved.signal?.throwIfAborted()
     const { clock, namespace } = this.#context.options
     const startedAt = clock.monotonic()
-    const told = (
-      outcome: 'granted' | 'held' | 'failed' | 'cancelled',
-      more: { fence?: number; error?: unknown } = {},
-    ) =>
+    const tell = (ended: Pick<LeaseholdEvents['leasehold:acquire'], 'outcome' | 'fence' | 'error'>): void =>
       publish('leasehold:acquire', () => ({
         namespace,
         key,
-        outcome,
         waitedMs: clock.monotonic() - startedAt,
-        ...more,
+        ...ended,
       }))
     try {
       const lease = await this.#acquire(key, storedKey, resolved)
-      if (lease === null) told('held')
-      else told('granted', { fence: lease.fence })
+      tell(lease === null ? { outcome: 'held' } : { outcome: 'granted', fence: lease.fence })
       return lease
     } catch (error) {
-      told(resolved.signal?.aborted === true ? 'cancelled' : 'failed', { error })
+      tell({ outcome: resolved.signal?.aborted === true ? 'cancelled' : 'failed', error })
       throw error
     }
   }
