@@ -1,6 +1,6 @@
 // Prints how many bytes of heap a held lease keeps, and how many are left of it once it was released, with a driver that
 // keeps nothing. Needs --expose-gc.
-import { LockService } from 'leasehold'
+import { type Lease, LockService } from 'leasehold'
 import type { Driver, LockDriver } from 'leasehold/driver'
 import { memoryDriver } from 'leasehold/memory'
 
@@ -22,16 +22,18 @@ const driver: Driver = {
 const service = new LockService({ driver })
 const keys = Array.from({ length: count }, (_, index) => `lease:${index}`)
 const acquireAll = () => Promise.all(keys.map((key) => service.acquire(key, { ttl: '30s' })))
+const releaseAll = (leases: (Lease | null)[]) =>
+  Promise.all(leases.splice(0).map(async (lease) => lease?.release()))
 
 // What is made once, and grows to its size, is no lease's.
 const first = await acquireAll()
-await Promise.all(first.splice(0).map((lease) => lease?.release()))
+await releaseAll(first)
 
 const before = await heapUsed()
 const leases = await acquireAll()
 const held = await heapUsed()
 const isHeld = leases.every((lease) => lease?.isHeld() === true)
-await Promise.all(leases.splice(0).map((lease) => lease?.release()))
+await releaseAll(leases)
 const after = await heapUsed()
 console.log(JSON.stringify({ isHeld, perLease: (held - before) / count, left: (after - before) / count }))
 await service.close()
