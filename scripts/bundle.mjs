@@ -18,7 +18,7 @@ const files = [
 
 /**
  * Joins the sources of each layer into one file of dist, readable as they were written: what an import costs is the number
- * of its files more than their size (docs/adr/0017-one-file-per-layer.md).
+ * of its files more than their size (docs/adr/0019-one-file-per-layer.md).
  */
 export async function bundle() {
   const bundler = await rolldown({
