@@ -28,7 +28,7 @@ const targets = [
     project: 'tsconfig.programs.json',
     output: 'dist-programs',
     base: '',
-    sources: ['examples', 'test/programs', 'torture', 'simulator'],
+    sources: ['bench', 'examples', 'test/programs', 'torture', 'simulator'],
     reads: [
       'src',
       'test/core/virtual-time.ts',

@@ -1,0 +1,28 @@
+import { LockService } from 'leasehold'
+import { memoryDriver } from 'leasehold/memory'
+import { assertExcludes, cycle } from '../mutex.ts'
+import { inTurns } from '../rounds.ts'
+import type { Scenario } from '../scenario.ts'
+import { leaseholdMutex } from '../subjects/leasehold.ts'
+
+export const memoryCycle: Scenario = {
+  name: 'memory.cycle',
+  what: 'acquire and release of fresh keys in the process itself: what the library costs without a store',
+  async run(_stores, pace) {
+    const driver = memoryDriver({ store: 'bench' })
+    const mutex = leaseholdMutex(new LockService({ driver, namespace: 'bench' }))
+    await assertExcludes('leasehold', mutex)
+    const turns = [1, 100].map((callers) => ({
+      name: callers === 1 ? 'leasehold' : `leasehold, ${callers} callers`,
+      run: (ms: number) => cycle(mutex, callers, ms),
+    }))
+    const values = await inTurns(turns, pace)
+    await mutex.close()
+    return turns.map(({ name }) => ({
+      subject: name,
+      role: 'ours',
+      metric: 'opsPerSecond',
+      values: values.get(name) ?? [],
+    }))
+  },
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { LockService, TaskScheduler } from 'leasehold'
+import { postgresDriver } from 'leasehold/postgres'
+import { redisDriver } from 'leasehold/redis'
+import { loadPeer } from '../peers.ts'
+import { openPostgresConnections } from '../subjects/postgres.ts'
+import { openRedisConnections } from '../subjects/redis.ts'
+import type { Verbs } from './protocol.ts'
+
+export interface NodeSetup {
+  readonly scheduler: 'leasehold' | 'node-cron'
+  readonly store: 'redis' | 'postgres'
+  readonly url: string
+  readonly application: string
+  readonly tasks: number
+}
+
+/** One run of a task: its number, and how many milliseconds after its slot it began. */
+export type StormRun = readonly [task: number, latenessMs: number]
+
+/** A node of a fleet whose tasks are all due in the same second. */
+export async function openNode(setup: NodeSetup): Promise<Verbs> {
+  const runs: StormRun[] = []
+  let ending: () => Promise<unknown> = async () => {}
+  return {
+    /** @param slot when all of them are due, a whole second */
+    async schedule(slot: number) {
+      const at = new Date(slot)
+      const cron = `${at.getUTCSeconds()} ${at.getUTCMinutes()} ${at.getUTCHours()} * * *`
+      const told = (task: number) => void runs.push([task, Date.now() - slot])
+      ending = await (setup.scheduler === 'leasehold' ? ours(setup, cron, told) : nodeCron(setup, cron, told))
+    },
+    async runs() {
+      return runs
+    },
+    async close() {
+      await ending()
+    },
+  }
+}
+
+type Told = (task: number) => void
+
+async function ours({ store, url, application, tasks }: NodeSetup, cron: string, told: Told) {
+  const { driver, close } = await openDriver(store, url, application)
+  const locks = new LockService({ driver, namespace: 'storm' })
+  const scheduler = new TaskScheduler({ locks })
+  for (let task = 0; task < tasks; task++) scheduler.schedule(`task-${task}`, { cron }, () => told(task))
+  await scheduler.start()
+  return async () => {
+    await scheduler.stop()
+    await locks.close()
+    await close()
+  }
+}
+
+async function openDriver(store: NodeSetup['store'], url: string, application: string) {
+  if (store === 'redis') {
+    const { ioredis, close } = await openRedisConnections(url)
+    return { driver: redisDriver(ioredis), close }
+  }
+  const { pool, close } = await openPostgresConnections(url, application)
+  return { driver: postgresDriver(pool), close }
+}
+
+interface NodeCronModule {
+  schedule(cron: string, job: () => void, options: object): { destroy(): unknown }
+}
+
+/** With the coordinator that its documentation describes: a lock of Redis per fire, given back after the run. */
+async function nodeCron({ url, tasks }: NodeSetup, cron: string, told: Told) {
+  const { schedule } = await loadPeer<NodeCronModule>('node-cron')
+  const { ioredis, close } = await openRedisConnections(url)
+  const runCoordinator = lockPerFire(ioredis)
+  const jobs = Array.from({ length: tasks }, (_, task) => {
+    const options = { name: `task-${task}`, timezone: 'UTC', distributed: true, runCoordinator }
+    return schedule(cron, () => told(task), options)
+  })
+  return async () => {
+    for (const job of jobs) await job.destroy()
+    await close()
+  }
+}
+
+const freeIfMine = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+function lockPerFire(redis: Redis) {
+  const tokens = new Map<string, string>()
+  return {
+    async shouldRun(key: string, ttlMs: number): Promise<boolean> {
+      const token = randomUUID()
+      const isMine = (await redis.set(`node-cron:${key}`, token, 'PX', ttlMs, 'NX')) === 'OK'
+      if (isMine) tokens.set(key, token)
+      return isMine
+    },
+    async onComplete(key: string): Promise<void> {
+      const token = tokens.get(key)
+      tokens.delete(key)
+      if (token !== undefined) await redis.eval(freeIfMine, 1, `node-cron:${key}`, token)
+    },
+  }
+}
