@@ -16,10 +16,6 @@ export function summarize(values: readonly number[]): Summary {
   }
 }
 
-export function median(values: readonly number[]): number {
-  return quantile(values, 0.5)
-}
-
 /**
  * The value below which a share of the others lies, interpolated between neighbours.
  * @param share 0 to 1

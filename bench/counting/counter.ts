@@ -15,30 +15,39 @@ export interface CountedStore {
    * own, on PostgreSQL a name that its connections go by.
    */
   place(index: number): { readonly url: string; readonly application: string; readonly counter: Counter }
-  stopCounting(): Promise<void>
+  /** While something is timed: what a server writes down of each command slows it. */
+  pause(): Promise<void>
+  resume(): Promise<void>
 }
 
+/** Begins to count. {@link CountedStore.pause} it in the end. */
 export async function countOn(store: 'redis' | 'postgres', stores: Stores): Promise<CountedStore> {
   if (store === 'redis') {
     const server = await stores.redis()
-    const commands = await countRedisCommands(server.port)
+    let commands = await countRedisCommands(server.port)
     return {
       place: (index) => ({
         url: `${server.url}/${index + 1}`,
         application: '',
         counter: { count: () => commands.of(index + 1), reset: () => commands.reset() },
       }),
-      stopCounting: async () => commands.close(),
+      pause: async () => commands.close(),
+      resume: async () => {
+        commands = await countRedisCommands(server.port)
+      },
     }
   }
   const server = await stores.postgres()
-  const statements = await countPostgresStatements(server)
+  let statements = await countPostgresStatements(server)
   return {
     place: (index) => {
       const application = `subject-${index + 1}`
       const counter = { count: () => statements.of(application), reset: () => statements.reset() }
       return { url: server.url, application, counter }
     },
-    stopCounting: () => statements.close(),
+    pause: () => statements.close(),
+    resume: async () => {
+      statements = await countPostgresStatements(server)
+    },
   }
 }

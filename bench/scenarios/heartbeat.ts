@@ -17,7 +17,7 @@ export const heartbeats: readonly Scenario[] = (['redis', 'postgres'] as const).
     counter.reset()
     const cost = await keeper.call<KeepingCost>('keep', heldMs)
     const commands = counter.count()
-    await counted.stopCounting()
+    await counted.pause()
     await keeper.close()
     const figures = {
       commandsPerTenSeconds: commands / (heldMs / 10_000),

@@ -42,7 +42,7 @@ export const idleWaits: readonly Scenario[] = (['redis', 'postgres'] as const).m
         }
       }),
     )
-    await counted.stopCounting()
+    await counted.pause()
     return findings
   },
 }))

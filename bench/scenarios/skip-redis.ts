@@ -32,7 +32,7 @@ export const skipOnRedis: Scenario = {
       await new Promise((resolve) => setTimeout(resolve, 100))
       trial.commandsPerTry = trial.counter.count() / tries
     }
-    await counted.stopCounting()
+    await counted.pause()
     const turns = trials.map(({ name, loser, key }) => ({
       name,
       run: async (ms: number) => (await lose(loser, key, ms)).perSecond,

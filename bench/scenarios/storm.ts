@@ -58,7 +58,7 @@ async function storming(
   const commands = counter.count()
   const runs = (await Promise.all(fleet.map((node) => node.call<StormRun[]>('runs')))).flat()
   await Promise.all(fleet.map((node) => node.close()))
-  await counted.stopCounting()
+  await counted.pause()
   const ran = new Set(runs.map(([task]) => task))
   if (ran.size !== tasks) throw new Error(`${name} ran ${ran.size} of ${tasks} tasks in ${afterMs} ms`)
   const lateness = runs.map(([, latenessMs]) => latenessMs)

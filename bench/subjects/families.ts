@@ -21,7 +21,7 @@ export async function openMutex(
   return closing(await subject(postgresSubjects, name).open(connections), connections)
 }
 
-export function subject<Connections>(
+function subject<Connections>(
   subjects: readonly MutexSubject<Connections>[],
   name: string,
 ): MutexSubject<Connections> {

@@ -10,6 +10,11 @@ export interface Worker {
   close(): Promise<void>
 }
 
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 /**
  * Starts a worker and resolves when it is ready.
  * @param role a file beside this one: see `main.ts`
@@ -18,9 +23,8 @@ export interface Worker {
 export async function startWorker(role: string, setup: object, nodeOptions: string[] = []): Promise<Worker> {
   const program = fileURLToPath(new URL('main.js', import.meta.url))
   const child = fork(program, [role, JSON.stringify(setup)], { execArgv: nodeOptions })
-  const end = (): boolean => child.kill('SIGKILL')
-  process.once('exit', end)
-  child.once('exit', () => process.off('exit', end))
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   const pending = new Map<number, (reply: Reply) => void>()
   let calls = 0
   child.on('message', (reply: Reply) => pending.get(reply.id)?.(reply))
