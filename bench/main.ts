@@ -37,9 +37,15 @@ async function measure(wanted: readonly Scenario[], stores: Stores, json: boolea
   const beganAt = performance.now()
   for (const scenario of wanted) {
     const startedAt = performance.now()
-    const results = compare(scenario.name, await scenario.run(stores, usualPace))
-    all.push(...results)
-    console.log(json ? results.map(jsonLine).join('\n') : table(scenario, results))
+    try {
+      const results = compare(scenario.name, await scenario.run(stores, usualPace))
+      all.push(...results)
+      console.log(json ? results.map(jsonLine).join('\n') : table(scenario, results))
+    } catch (error) {
+      // The others are worth their figures all the same.
+      console.error(`${scenario.name} failed:`, error)
+      process.exitCode = 1
+    }
     console.error(`${scenario.name}: ${seconds(startedAt)} s`)
   }
   const verdict = `${verdictLine(all)}. ${seconds(beganAt)} s in all.`
