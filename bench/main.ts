@@ -1,6 +1,7 @@
 // Leasehold beside what else could be used, measured in one run. The results are compared with each other, never with
 // those of another run or machine. Exit code 0 unless something did not work: a missed bar is a result.
 import { type BenchArguments, chosen, parseBenchArguments, usage } from './arguments.ts'
+import { describeMachine } from './machine.ts'
 import { jsonLine, table, verdictLine } from './output.ts'
 import { profileCycles } from './profile.ts'
 import { compare, type Result } from './results.ts'
@@ -34,6 +35,7 @@ async function run(): Promise<void> {
 
 async function measure(wanted: readonly Scenario[], stores: Stores, json: boolean): Promise<void> {
   const all: Result[] = []
+  console.error(describeMachine(stores.folder()))
   const beganAt = performance.now()
   for (const scenario of wanted) {
     const startedAt = performance.now()

@@ -32,6 +32,7 @@ export type Metric =
   | 'commandsPerSlotAndNode'
   | 'cpuPercent'
   | 'eventLoopDelayMsP99'
+  | 'eventLoopDelayMsMax'
   | 'leasesLost'
   | 'latenessMsP50'
   | 'latenessMsP99'

@@ -23,6 +23,7 @@ export const heartbeats: readonly Scenario[] = (['redis', 'postgres'] as const).
       commandsPerTenSeconds: commands / (heldMs / 10_000),
       cpuPercent: cost.cpuPercent,
       eventLoopDelayMsP99: cost.eventLoopDelayMsP99,
+      eventLoopDelayMsMax: cost.eventLoopDelayMsMax,
       leasesLost: cost.leasesLost,
     } as const
     return Object.entries(figures).map(

@@ -21,8 +21,9 @@ export const skipOnRedis: Scenario = {
           openMutex('redis', name, url),
         ])
         const key = freshKey()
-        if ((await holder.tryAcquire(key)) === null) throw new Error(`${name} refused a fresh key`)
-        return { name, role, holder, loser, key, counter, commandsPerTry: 0 }
+        const hold = await holder.tryAcquire(key)
+        if (hold === null) throw new Error(`${name} refused a fresh key`)
+        return { name, role, holder, hold, loser, key, counter, commandsPerTry: 0 }
       }),
     )
     for (const trial of trials) {
@@ -38,7 +39,10 @@ export const skipOnRedis: Scenario = {
       run: async (ms: number) => (await lose(loser, key, ms)).perSecond,
     }))
     const values = await inTurns(turns, pace)
-    for (const { holder, loser } of trials) await Promise.all([holder.close(), loser.close()])
+    for (const { holder, hold, loser } of trials) {
+      await hold.release()
+      await Promise.all([holder.close(), loser.close()])
+    }
     return trials.flatMap(({ name, role, commandsPerTry }): Finding[] => [
       { subject: name, role, metric: 'opsPerSecond', values: values.get(name) ?? [] },
       { subject: name, role, metric: 'commandsPerTry', values: [commandsPerTry] },

@@ -18,6 +18,7 @@ export interface KeeperSetup {
 export interface KeepingCost {
   readonly cpuPercent: number
   readonly eventLoopDelayMsP99: number
+  readonly eventLoopDelayMsMax: number
   readonly leasesLost: number
 }
 
@@ -48,6 +49,7 @@ export async function openKeeper(setup: KeeperSetup): Promise<Verbs> {
         cpuPercent: (user + system) / 10 / (performance.now() - startedAt),
         // What it measures is the time from timer to timer, of 1 ms each.
         eventLoopDelayMsP99: delays.percentile(99) / 1e6 - 1,
+        eventLoopDelayMsMax: delays.max / 1e6 - 1,
         leasesLost: leases.filter((lease) => !lease.isHeld()).length,
       }
     },
