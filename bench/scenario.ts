@@ -42,7 +42,7 @@ export type Metric =
   | 'heapBytesPerLease'
   | 'tablePages'
   | 'hotUpdatesPercent'
-  | 'storeBytesPerKey'
+  | 'storeMiB'
 
 /** One figure of one subject, as often as it was measured. */
 export interface Finding {

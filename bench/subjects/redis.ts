@@ -6,6 +6,7 @@ import { redisDriver } from 'leasehold/redis'
 import type { RedisClientType } from 'redis'
 import { type Hold, type Mutex, type MutexSubject, noWaiting } from '../mutex.ts'
 import { loadPeer } from '../peers.ts'
+import { batchedByHand } from './batched.ts'
 import { leaseholdMutex } from './leasehold.ts'
 import { verrouMutex } from './verrou.ts'
 
@@ -60,6 +61,11 @@ export const redisSubjects: readonly RedisSubject[] = [
       const client = ioredis.duplicate({ enableAutoPipelining: true })
       return { ...rawIoredis(client), close: async () => client.disconnect() }
     },
+  },
+  {
+    name: 'raw ioredis, batched by hand',
+    role: 'other',
+    open: async ({ ioredis }) => batchedByHand(ioredis),
   },
   { name: 'raw node-redis', role: 'other', open: async ({ nodeRedis }) => rawNodeRedis(nodeRedis) },
 ]
