@@ -33,7 +33,7 @@ export const bloat: readonly Scenario[] = [
       }
       const pages = `pg_relation_size('bloat_leases') / 8192`
       const bytes = `pg_total_relation_size('bloat_leases')`
-      const hot = `100.0 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relname = 'bloat_leases'`
+      const hot = `(select 100.0 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relname = 'bloat_leases')`
       await cycleOne(mutex, 'hot')
       // What the backends count is published a second later.
       await sleep(1_500)
