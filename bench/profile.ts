@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Stores } from './stores.ts'
 import { startWorker } from './worker/worker.ts'
 
@@ -13,23 +13,26 @@ interface CpuProfile {
 }
 
 const callers = 100
-const profiledMs = 5_000
+const warmUpMs = 2_000
+const profiledMs = 4_000
 const shownFunctions = 30
 
 /** Writes a CPU profile of our cycles on Redis into a folder. @returns the functions that took the most time themselves */
 export async function profileCycles(stores: Stores, folder: string): Promise<string> {
-  mkdirSync(folder, { recursive: true })
-  const before = new Set(readdirSync(folder))
   const setup = { family: 'redis', subject: 'leasehold', url: (await stores.redis()).url }
-  const options = ['--cpu-prof', `--cpu-prof-dir=${resolve(folder)}`]
-  const worker = await startWorker('holder', setup, options)
-  const rate = await worker.call<number>('cycle', callers, profiledMs)
+  const worker = await startWorker('holder', setup)
+  await worker.call('cycle', callers, warmUpMs)
+  const { cyclesPerSecond, profile } = await worker.call<Profiled>('profile', callers, profiledMs)
   await worker.close()
-  const written = readdirSync(folder).find((name) => !before.has(name) && name.endsWith('.cpuprofile'))
-  if (written === undefined) throw new Error(`No profile was written to ${folder}`)
-  const path = join(folder, written)
-  const profile = JSON.parse(readFileSync(path, 'utf8')) as CpuProfile
-  return [`${path}: ${Math.round(rate)} cycles per second`, ...selfTimes(profile)].join('\n')
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `redis.cycle.${callers}.cpuprofile`)
+  writeFileSync(path, JSON.stringify(profile))
+  return [`${path}: ${Math.round(cyclesPerSecond)} cycles per second`, ...selfTimes(profile)].join('\n')
+}
+
+interface Profiled {
+  readonly cyclesPerSecond: number
+  readonly profile: CpuProfile
 }
 
 /** One line per function, the greatest share first; time in which the process had nothing to do does not count. */

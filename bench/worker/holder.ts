@@ -1,3 +1,4 @@
+import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { assertExcludes, cycle, type Hold } from '../mutex.ts'
 import { type Family, openMutex } from '../subjects/families.ts'
@@ -42,6 +43,17 @@ export async function openHolder({ family, subject, url, application }: HolderSe
     },
     async cycle(callers: number, ms: number) {
       return cycle(mutex, callers, ms)
+    },
+    /** What `cycle` does, and where its time went. */
+    async profile(callers: number, ms: number) {
+      const session = new Session()
+      session.connect()
+      await session.post('Profiler.enable')
+      await session.post('Profiler.start')
+      const cyclesPerSecond = await cycle(mutex, callers, ms)
+      const { profile } = await session.post('Profiler.stop')
+      session.disconnect()
+      return { cyclesPerSecond, profile }
     },
     async hold(key: string) {
       held = await mutex.tryAcquire(key)
