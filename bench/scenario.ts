@@ -8,7 +8,7 @@ export interface Pace {
   readonly warmUpMs: number
 }
 
-export const usualPace: Pace = { rounds: 5, roundMs: 400, warmUpMs: 400 }
+export const usualPace: Pace = { rounds: 5, roundMs: 400, warmUpMs: 1_000 }
 
 /**
  * What a subject is to the others:
