@@ -29,6 +29,8 @@ async function run(): Promise<void> {
     if (args.profile === null) await measure(wanted, stores, args.json)
     else console.log(await profileCycles(stores, args.profile))
   } finally {
+    // What a failed scenario has left open must not see its server go.
+    if (process.exitCode !== undefined) process.exit()
     await stores.close()
   }
 }

@@ -21,28 +21,23 @@ export const skipOnRedis: Scenario = {
           openMutex('redis', name, url),
         ])
         const key = freshKey()
-        const hold = await holder.tryAcquire(key)
-        if (hold === null) throw new Error(`${name} refused a fresh key`)
-        return { name, role, holder, hold, loser, key, counter, commandsPerTry: 0 }
+        return { name, role, holder, loser, key, counter, commandsPerTry: 0 }
       }),
     )
     for (const trial of trials) {
       trial.counter.reset()
-      const { tries } = await lose(trial.loser, trial.key, countedMs)
+      const { tries } = await lose(trial, countedMs)
       // What the last answers followed is in the record by now: it is written in order.
       await new Promise((resolve) => setTimeout(resolve, 100))
       trial.commandsPerTry = trial.counter.count() / tries
     }
     await counted.pause()
-    const turns = trials.map(({ name, loser, key }) => ({
-      name,
-      run: async (ms: number) => (await lose(loser, key, ms)).perSecond,
+    const turns = trials.map((trial) => ({
+      name: trial.name,
+      run: async (ms: number) => (await lose(trial, ms)).perSecond,
     }))
     const values = await inTurns(turns, pace)
-    for (const { holder, hold, loser } of trials) {
-      await hold.release()
-      await Promise.all([holder.close(), loser.close()])
-    }
+    for (const { holder, loser } of trials) await Promise.all([holder.close(), loser.close()])
     return trials.flatMap(({ name, role, commandsPerTry }): Finding[] => [
       { subject: name, role, metric: 'opsPerSecond', values: values.get(name) ?? [] },
       { subject: name, role, metric: 'commandsPerTry', values: [commandsPerTry] },
@@ -50,15 +45,29 @@ export const skipOnRedis: Scenario = {
   },
 }
 
-async function lose(mutex: Mutex, key: string, ms: number): Promise<{ tries: number; perSecond: number }> {
+interface Trial {
+  readonly holder: Mutex
+  readonly loser: Mutex
+  readonly key: string
+}
+
+/** The key is held just for this: most of the others don't renew. */
+async function lose(
+  { holder, loser, key }: Trial,
+  ms: number,
+): Promise<{ tries: number; perSecond: number }> {
+  const hold = await holder.tryAcquire(key)
+  if (hold === null) throw new Error('A fresh key was refused')
   const startedAt = performance.now()
   let tries = 0
   const loop = async (): Promise<void> => {
     while (performance.now() - startedAt < ms) {
-      if ((await mutex.tryAcquire(key)) !== null) throw new Error('A key that is held was granted')
+      if ((await loser.tryAcquire(key)) !== null) throw new Error('A key that is held was granted')
       tries += 1
     }
   }
   await Promise.all(Array.from({ length: losers }, loop))
-  return { tries, perSecond: tries / ((performance.now() - startedAt) / 1_000) }
+  const perSecond = tries / ((performance.now() - startedAt) / 1_000)
+  await hold.release()
+  return { tries, perSecond }
 }
