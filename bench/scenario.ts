@@ -43,6 +43,7 @@ export type Metric =
   | 'tablePages'
   | 'hotUpdatesPercent'
   | 'storeMiB'
+  | 'records'
 
 /** One figure of one subject, as often as it was measured. */
 export interface Finding {

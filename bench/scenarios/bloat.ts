@@ -45,6 +45,7 @@ export const bloat: readonly Scenario[] = [
       await cycleOne(mutex, 'after', 100)
       await sleep(afterRetentionMs / 10)
       const later = await figure(bytes)
+      const records = await figure('(select count(*) from bloat_leases)')
       await mutex.close()
       await close()
       return [
@@ -52,6 +53,7 @@ export const bloat: readonly Scenario[] = [
         found('leasehold, one key', 'hotUpdatesPercent', hotPercent),
         found('leasehold, fresh keys', 'storeMiB', fresh / mebibyte),
         found('leasehold, fresh keys, purged', 'storeMiB', later / mebibyte),
+        found('leasehold, fresh keys, purged', 'records', records),
       ]
     },
   },
