@@ -15,12 +15,15 @@ export interface Holder {
 /** A function that describes this process and one `LockService` in it, as the JSON text that stores keep. */
 export function holderDescriber(): (details: { label?: string | null; key?: string | null }) => string {
   const self = { instance: randomUUID(), host: hostname().slice(0, 100), pid: process.pid }
+  const plain = fitting(self)
   return ({ label = null, key = null }) =>
-    fitting({
-      ...self,
-      ...(label === null ? {} : { label }),
-      ...(key === null ? {} : { key: key.slice(0, 200) }),
-    })
+    label === null && key === null
+      ? plain
+      : fitting({
+          ...self,
+          ...(label === null ? {} : { label }),
+          ...(key === null ? {} : { key: key.slice(0, 200) }),
+        })
 }
 
 /** At most 1,000 bytes, as the driver contract asks: the longest text is cut until it fits. */

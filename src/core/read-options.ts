@@ -24,10 +24,12 @@ export function readOptions<Options extends object>(
       )
     }
   }
-  const read = known
-    .map((name) => [name, reading(what, name, () => options[name])] as const)
-    .filter(([, value]) => value !== undefined)
-  return Object.fromEntries(read) as Options
+  const read: Partial<Options> = {}
+  for (const name of known) {
+    const value = reading(what, name, () => options[name])
+    if (value !== undefined) read[name] = value
+  }
+  return read as Options
 }
 
 /** A getter or a proxy may throw anything: what the caller gets names the option, and has that for its cause. */

@@ -53,10 +53,12 @@ export function remembering(schedule: Schedule): Schedule {
       return isBetween(after) ? to : schedule.next(after)
     },
     latest(atOrBefore) {
-      if (!isBetween(atOrBefore)) {
-        from = schedule.latest(atOrBefore)
-        to = schedule.next(atOrBefore)
-      }
+      if (isBetween(atOrBefore)) return from
+      // Mostly the slot that was waited for has come: only the one after it is still to be computed.
+      const following = atOrBefore >= to ? schedule.next(to) : Number.NaN
+      const isNextPeriod = atOrBefore < following
+      from = isNextPeriod ? to : schedule.latest(atOrBefore)
+      to = isNextPeriod ? following : schedule.next(atOrBefore)
       return from
     },
   }
