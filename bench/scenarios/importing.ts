@@ -21,7 +21,7 @@ interface Imported {
 const dist = (path: string) => async () => pathToFileURL(join(process.cwd(), 'dist', path)).href
 
 const imported: readonly Imported[] = [
-  { name: 'leasehold core', role: 'ours', url: dist('core/lock-service.js') },
+  { name: 'leasehold core', role: 'ours', url: dist('core.js') },
   { name: 'leasehold', role: 'ours', url: async () => 'leasehold' },
   ...['redlock', '@sesamecare-oss/redlock', 'redis-semaphore', '@verrou/core', 'redlock-universal'].map(
     (name): Imported => ({ name, role: 'peer', url: () => resolvePeer(name) }),

@@ -41,22 +41,29 @@ export function slotsBefore(schedule: Schedule, before: number, after: number, l
   return slots
 }
 
-/** The same schedule, which remembers the two slots around the instant that it was asked for last. */
+/**
+ * The same schedule, which remembers three slots in a row around the instant that it was asked for last: when a slot has come,
+ * those before and after it are asked for several times, and of a cron each costs a tenth of a millisecond and more.
+ */
 export function remembering(schedule: Schedule): Schedule {
+  let before = Number.NaN
   let from = Number.NaN
   let to = Number.NaN
-  const isBetween = (instant: number): boolean => instant >= from && instant < to
+  const isIn = (instant: number, first: number, end: number): boolean => instant >= first && instant < end
   return {
     fingerprint: schedule.fingerprint,
     timing: schedule.timing,
     next(after) {
-      return isBetween(after) ? to : schedule.next(after)
+      if (isIn(after, from, to)) return to
+      return isIn(after, before, from) ? from : schedule.next(after)
     },
     latest(atOrBefore) {
-      if (isBetween(atOrBefore)) return from
+      if (isIn(atOrBefore, from, to)) return from
+      if (isIn(atOrBefore, before, from)) return before
       // Mostly the slot that was waited for has come: only the one after it is still to be computed.
       const following = atOrBefore >= to ? schedule.next(to) : Number.NaN
       const isNextPeriod = atOrBefore < following
+      before = isNextPeriod ? from : Number.NaN
       from = isNextPeriod ? to : schedule.latest(atOrBefore)
       to = isNextPeriod ? following : schedule.next(atOrBefore)
       return from

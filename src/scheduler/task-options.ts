@@ -207,6 +207,21 @@ export function resolveTask(name: string, given: TaskOptions, defaults: TaskDefa
   return { name, storedName, schedule, ...policies, laneCount, isLane: false, lock, lease: resolved, text }
 }
 
+/** Tasks are mostly due on the hour: what fires at the same instants is computed once for all of them. */
+const crons = new Map<string, Schedule>()
+const mostCrons = 256
+
+/** @throws InvalidOptionError */
+function sharedCron(cron: string, timeZone: string): Schedule {
+  const key = typeof cron === 'string' && typeof timeZone === 'string' ? `${timeZone} ${cron}` : ''
+  const known = crons.get(key)
+  if (known !== undefined) return known
+  const schedule = remembering(cronSchedule(cron, timeZone))
+  if (crons.size >= mostCrons) crons.clear()
+  crons.set(key, schedule)
+  return schedule
+}
+
 /** @throws InvalidOptionError */
 export function resolveSchedule(options: ScheduleTiming, defaultTimeZone: string): Schedule {
   const { cron, every, timeZone } = options
@@ -216,7 +231,7 @@ export function resolveSchedule(options: ScheduleTiming, defaultTimeZone: string
       "A task needs either cron, such as '0 2 * * *', or every, such as '30s'.",
     )
   }
-  if (cron !== undefined) return remembering(cronSchedule(cron, timeZone ?? defaultTimeZone))
+  if (cron !== undefined) return sharedCron(cron, timeZone ?? defaultTimeZone)
   if (timeZone !== undefined) {
     throw new InvalidOptionError('timeZone', 'timeZone goes with cron: an interval is the same in all zones.')
   }
