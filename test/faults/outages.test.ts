@@ -146,7 +146,7 @@ describe.skipIf(!(await isAvailable('postgres')))('postgres that crashes', () =>
       await server.start()
       const after = lease.remainingMs
       // It is renewed again by itself.
-      await expect.poll(() => lease.remainingMs).toBeGreaterThan(after)
+      await expect.poll(() => lease.remainingMs, { timeout: 10_000 }).toBeGreaterThan(after)
       const record = (await locks.peek('k'))!
       expect(record).toMatchObject({ fence: lease.fence })
       expect(record.remainingMs).toBeGreaterThan(lease.remainingMs)

@@ -47,12 +47,13 @@ export const crashing: readonly ContractBehaviour[] = group('tasks: lapsed runs'
       const run = await lapsedRun(stage, onCrash)
       const { now, running } = await first.scheduled.inspect(onCrash)
       const lapsedAt = now + (running?.remainingMs ?? 0)
-      await second.scheduled.waitFor(lapsedAt + 20)
+      await second.scheduled.waitFor(lapsedAt + 60)
       const [mark] = await second.scheduled.slots(onCrash, 0)
       await second.scheduled.claim(onCrash, { slot: mark, after: mark, ...retry, onCrash })
       const { state, endedAt } = await first.scheduled.row(onCrash, run.slot, 1)
       assert.equal(state, 'lost')
-      assert.ok(Math.abs((endedAt ?? 0) - lapsedAt) <= 2, `${endedAt} instead of ${lapsedAt}`)
+      // What is left was computed a moment after the time was read.
+      assert.ok(Math.abs((endedAt ?? 0) - lapsedAt) <= 30, `${endedAt} instead of ${lapsedAt}`)
     }
   })
 

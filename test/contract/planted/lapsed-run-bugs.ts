@@ -72,7 +72,7 @@ export const lapsedRunBugs: readonly PlantedBug[] = [
       tasks: {
         log: async (query, call) =>
           (await tasks.log(query, call)).map((row) =>
-            row.state === 'lost' ? { ...row, endedAt: (row.endedAt ?? 0) + 20 } : row,
+            row.state === 'lost' ? { ...row, endedAt: (row.endedAt ?? 0) + 60 } : row,
           ),
       },
     }),
