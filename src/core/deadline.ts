@@ -95,7 +95,7 @@ export class DeadlineWatch {
   }
 
   #lookIn(leftMs: number): void {
-    this.#alarm.setFor(this.#clock.monotonic() + Math.min(leftMs, longestLook))
+    this.#alarm.setIn(Math.min(Math.max(leftMs, 0), longestLook))
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Clock, Timer } from '../core/clock.ts'
+import { Alarm } from '../core/alarm.ts'
+import type { Clock } from '../core/clock.ts'
 import type { StoreTime } from './store-time.ts'
 
 /** Something that is to be done at an instant of the store's time. */
@@ -29,13 +30,14 @@ const jump = 1_000
 export class Agenda {
   readonly #options: AgendaOptions
   readonly #items = new Set<AgendaItem>()
-  #timer: Timer | undefined
-  #timerAt = Infinity
+  readonly #alarm: Alarm
   #isOpen = false
   #wallLead = 0
 
   constructor(options: AgendaOptions) {
+    const { clock, keepAlive } = options
     this.#options = options
+    this.#alarm = new Alarm(clock, () => this.#look(), { keepAlive })
   }
 
   open(): void {
@@ -47,7 +49,7 @@ export class Agenda {
   close(): void {
     this.#isOpen = false
     this.#items.clear()
-    this.#disarm()
+    this.#alarm.off()
   }
 
   /** Adds an item, or looks again at one whose time has changed. */
@@ -60,14 +62,13 @@ export class Agenda {
   /** Sets the timer anew: the store's time has moved against ours. */
   rearm(): void {
     if (!this.#isOpen) return
-    this.#disarm()
+    this.#alarm.off()
     let next = Infinity
     for (const item of this.#items) next = Math.min(next, item.dueAt)
     this.#armFor(next)
   }
 
   #look(): void {
-    this.#disarm()
     const { storeTime, onClockJump } = this.#options
     const wallLead = this.#readWallLead()
     if (Math.abs(wallLead - this.#wallLead) > jump) onClockJump()
@@ -80,20 +81,10 @@ export class Agenda {
   }
 
   #armFor(dueAt: number): void {
-    const { clock, storeTime, keepAlive } = this.#options
+    const { storeTime } = this.#options
     const inMs = storeTime.isKnown ? dueAt + storeTime.wakeLateMs - storeTime.now() : Infinity
     const delayMs = Math.min(Math.max(Math.ceil(inMs), 0), longestSleep)
-    const at = clock.monotonic() + delayMs
-    if (at >= this.#timerAt) return
-    this.#disarm()
-    this.#timerAt = at
-    this.#timer = clock.setTimer(delayMs, () => this.#look(), { keepAlive })
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAt = Infinity
+    this.#alarm.setIn(delayMs)
   }
 
   #readWallLead(): number {

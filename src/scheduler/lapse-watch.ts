@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.ts'
+import { Alarm } from '../core/alarm.ts'
 import { StoreUnusableError } from '../core/errors.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
@@ -23,13 +23,13 @@ export class LapseWatch {
   readonly #context: ServiceContext
   readonly #outage: Backoff
   readonly #watched = new Set<LapseWatched>()
-  #timer: Timer | undefined
-  #timerAt = Infinity
+  readonly #alarm: Alarm
   #isOpen = true
 
   constructor(context: ServiceContext, outage: Backoff) {
     this.#context = context
     this.#outage = outage
+    this.#alarm = new Alarm(context.options.clock, () => void this.#look())
   }
 
   /** Adds a task, or looks again at one whose time has changed. */
@@ -40,23 +40,22 @@ export class LapseWatch {
       return
     }
     this.#watched.add(task)
-    this.#armFor(task.lapsesAt)
+    this.#alarm.setFor(task.lapsesAt)
   }
 
   close(): void {
     this.#isOpen = false
     this.#watched.clear()
-    this.#disarm()
+    this.#alarm.off()
   }
 
   async #look(): Promise<void> {
-    this.#disarm()
     const { clock, driver } = this.#context.options
     const now = clock.monotonic()
     const due = [...this.#watched].filter(({ lapsesAt }) => lapsesAt <= now)
     // Those asked about are out until the answer puts them back.
     for (const task of due) this.#watched.delete(task)
-    for (const { lapsesAt } of this.#watched) this.#armFor(lapsesAt)
+    for (const { lapsesAt } of this.#watched) this.#alarm.setFor(lapsesAt)
     const { maxBatch } = driver.abilities
     const parts = Array.from({ length: Math.ceil(due.length / maxBatch) }, (_, part) =>
       due.slice(part * maxBatch, (part + 1) * maxBatch),
@@ -84,19 +83,5 @@ export class LapseWatch {
       await this.#outage.wait()
       for (const task of tasks) this.watch(task)
     }
-  }
-
-  #armFor(lapsesAt: number): void {
-    if (lapsesAt >= this.#timerAt) return
-    this.#disarm()
-    this.#timerAt = lapsesAt
-    const { clock } = this.#context.options
-    this.#timer = clock.setTimer(Math.max(0, lapsesAt - clock.monotonic()), () => void this.#look())
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAt = Infinity
   }
 }
