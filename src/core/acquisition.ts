@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { ItemOptions, Sent } from './batcher.ts'
 import { type Moment, sleep } from './clock.ts'
 import { Deadline } from './deadline.ts'
@@ -10,6 +9,7 @@ import type { ResolvedAcquireOptions } from './options.ts'
 import type { SharedTries } from './shared-tries.ts'
 import { storeError } from './store-call.ts'
 import { type LeaseDesk, Tenure } from './tenure.ts'
+import { mintToken } from './token.ts'
 import type { AcquireAnswer } from '../driver/lock-driver.ts'
 
 /** What one try to get a key came to. */
@@ -183,19 +183,6 @@ export class Acquisition {
 /** Twice at once, then 5, 10, 20 … 100 ms: a driver without locks of rows to wait for answers `busy` at once. */
 function pauseAfter(rounds: number): number {
   return rounds < 2 ? 0 : Math.min(100, 5 * 2 ** (rounds - 2))
-}
-
-const tokenBytes = 18
-/** Random bytes are drawn for many tokens at a time: a draw costs as much as all the rest of an acquire. */
-let drawn = Buffer.alloc(0)
-
-/** 144 random bits, used once. */
-function mintToken(): string {
-  if (drawn.length < tokenBytes) drawn = randomBytes(128 * tokenBytes)
-  const token = drawn.toString('base64url', 0, tokenBytes)
-  drawn.fill(0, 0, tokenBytes)
-  drawn = drawn.subarray(tokenBytes)
-  return token
 }
 
 function unsafeFence(key: string, fence: number): FenceUnsafeError {

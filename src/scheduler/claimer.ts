@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import type { Moment, Timer, TimerOptions } from '../core/clock.ts'
 import { Deadline } from '../core/deadline.ts'
 import { DriverFault } from '../core/errors.ts'
+import { mintToken } from '../core/token.ts'
 import type { ClaimAnswer, ClaimRequest, OrdersChange } from '../driver/task-driver.ts'
 import { attendMs } from './attendance.ts'
 import { Backoff } from './backoff.ts'
@@ -87,7 +87,7 @@ export class Claimer {
     const { context, outage, verbs } = this.#desk
     const { clock } = context.options
     this.#fault = null
-    const token = (this.#token ??= randomBytes(18).toString('base64url'))
+    const token = (this.#token ??= mintToken())
     this.#asked.set(claim.slot, claim.orders !== undefined)
     this.#timesAsked++
     const sent = await verbs.claims.submit(this.#request(claim, token), {
