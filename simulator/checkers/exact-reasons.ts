@@ -38,9 +38,9 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, plan: Plan): 
     if (wasClockStepped(history, index)) continue
     const isEdited = fleet.find((one) => one.by === by)?.isEdited === true
     const everyMs = isEdited ? task.editedEveryMs : task.everyMs
-    const jitterMs = Math.min(task.jitterMs, everyMs * 0.9)
+    const jitterMs = longestJitterMs(task, everyMs)
     const broken = (what: string): void => void violations.push({ promise: 'G6', at, what })
-    const earlier = runs.filter((run) => run.index < index)
+    const earlier = before(runs, index)
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
       const to = from + everyMs + jitterMs
@@ -131,26 +131,34 @@ function pausedRuns(history: readonly Entry[], task: TaskPlan): Violation[] {
 function lateRuns(history: readonly Entry[], task: TaskPlan, plan: Plan): Violation[] {
   if (wasClockStepped(history, history.length)) return []
   const runs = runsOf(history, task.name)
+  const jitterMs = longestJitterMs(task, Math.max(task.everyMs, task.editedEveryMs))
   return [...deciding(history, task.name)].flatMap(([index, claim]): Violation[] => {
-    const { slot, storeNow, at, by } = claim
-    const everyMs = Math.max(task.everyMs, task.editedEveryMs)
-    const lateMs = storeNow - slot - Math.min(task.jitterMs, everyMs * 0.9)
+    const { slot, storeNow, at, by, outcome } = claim
+    const lateMs = storeNow - slot - jitterMs
+    if (outcome !== 'granted' || lateMs <= latestMs(task)) return []
+    const { rate = 1 } = nodeOf(plan.nodes, by) ?? {}
+    const inaccuracyMs = inaccuracyOf(history, index, plan) + Math.abs(rate - 1) * 10_000
+    if (lateMs <= latestMs(task) + inaccuracyMs) return []
     // Such a claim may have been sent long before, and asked again more than once.
     const isDelayed = history
       .slice(0, index)
       .some(
         (entry) => entry.kind === 'call' && entry.by === by && entry.fault !== null && entry.verb === 'claim',
       )
-    const { rate = 1 } = nodeOf(plan.nodes, by) ?? {}
-    const inaccuracyMs = inaccuracyOf(history, index, plan) + Math.abs(rate - 1) * 10_000
-    if (claim.outcome !== 'granted' || isDelayed || lateMs <= latestMs(task) + inaccuracyMs) return []
-    const waited = isUnfinishedWithin(
-      runs.filter((run) => run.index < index),
-      at - storeNow + slot,
-      at,
-    )
-    return waited ? [] : [{ promise: 'G6', at, what: `${task.name} ${slot} runs, ${lateMs} ms late.` }]
+    const hasWaited = isUnfinishedWithin(before(runs, index), at - storeNow + slot, at)
+    if (isDelayed || hasWaited) return []
+    return [{ promise: 'G6', at, what: `${task.name} ${slot} runs, ${lateMs} ms late.` }]
   })
+}
+
+/** Those that were granted earlier in the history. */
+function before(runs: readonly GrantedRun[], index: number): readonly GrantedRun[] {
+  return runs.filter((run) => run.index < index)
+}
+
+/** How much later than its own instant a slot may be claimed. */
+function longestJitterMs({ jitterMs }: TaskPlan, everyMs: number): number {
+  return Math.min(jitterMs, everyMs * 0.9)
 }
 
 /** How late a slot may begin. */

@@ -1,8 +1,9 @@
+import type { TaskOptions } from 'leasehold'
 import type { RunRecord } from 'leasehold/driver'
 import { describe, expect, it } from 'vitest'
 import { intervalSchedule } from '../../src/scheduler/interval-schedule.ts'
 import { Overlaps, type TaskRead } from '../../src/scheduler/overlaps.ts'
-import { Fleet } from './fleet.ts'
+import { Fleet, type FleetNode, type NodeOptions } from './fleet.ts'
 
 const minute = 60_000
 
@@ -100,16 +101,7 @@ describe('a slot that nobody decided met an earlier run', () => {
 
 it('a fleet that dies in mid-run leaves slots that met the run until its lease lapsed, and then none', async () => {
   const fleet = new Fleet()
-  const options = { every: '10s', overlap: 'queue', ttl: '24s' } as const
-  const first = fleet.node()
-  first.runs('task', options, () => new Promise(() => {}))
-  await fleet.start(first)
-  await fleet.advance(10_100)
-  first.kill()
-  await fleet.advance(3_600_000)
-  const second = fleet.node()
-  second.runs('task', options)
-  await fleet.start(second)
+  await outage(fleet, { afterMs: 10_100, lastsMs: 3_600_000, task: { every: '10s', overlap: 'queue' } })
   await fleet.advance(100)
   const history = await fleet.history('task')
   expect(history.slice(0, 5)).toEqual([
@@ -149,35 +141,47 @@ it('a slot that met nothing is too late, whatever its node believed of the run b
 
 it('a run that is lost in an outage which is longer than the log is kept is told of when the fleet is back', async () => {
   const fleet = new Fleet()
-  const options = { every: '10m', ttl: '24s' } as const
-  const first = fleet.node({ logRetention: '1h' })
-  first.runs('task', options, () => new Promise(() => {}))
-  await fleet.start(first)
-  await fleet.advance(601_000)
-  first.kill()
-  await fleet.advance(2 * 3_600_000)
-  const second = fleet.node({ logRetention: '1h' })
-  second.runs('task', options)
-  await fleet.start(second)
+  const node = { logRetention: '1h' } as const
+  await outage(fleet, { afterMs: 601_000, lastsMs: 2 * 3_600_000, task: { every: '10m' }, node })
   await fleet.advance(1_200_000)
   expect((await fleet.history('task'))[0]).toBe('600/1 lost')
 })
 
 it('a night in which a lapsed run waits for its retry, its task being paused, is told as what it was', async () => {
   const fleet = new Fleet()
-  const options = { every: '10m', onCrash: 'retry', ttl: '24s' } as const
-  const first = fleet.node()
-  first.runs('task', options, () => new Promise(() => {}))
-  await fleet.start(first)
-  await fleet.advance(601_000)
-  await fleet.time.until(first.tasks.pause('task'))
-  first.kill()
-  await fleet.advance(8 * 3_600_000)
-  const second = fleet.node()
-  second.runs('task', options)
-  await fleet.start(second)
+  await outage(fleet, {
+    afterMs: 601_000,
+    lastsMs: 8 * 3_600_000,
+    task: { every: '10m', onCrash: 'retry' },
+    atLast: ({ tasks }) => fleet.time.until(tasks.pause('task')),
+  })
   await fleet.advance(100)
   const night = (await fleet.history('task')).filter((entry) => entry.includes('missed'))
   expect(night.length).toBeGreaterThan(40)
   expect(new Set(night.map((entry) => entry.split('missed ')[1]))).toEqual(new Set(['down']))
 })
+
+interface Outage {
+  /** When the only node dies, in a run that does not end. */
+  readonly afterMs: number
+  /** Until another node comes. */
+  readonly lastsMs: number
+  readonly task: TaskOptions
+  readonly node?: NodeOptions
+  readonly atLast?: (dying: FleetNode) => Promise<unknown>
+}
+
+/** The lease of the run that is under way then is one of 24 s. */
+async function outage(fleet: Fleet, { afterMs, lastsMs, task, node = {}, atLast }: Outage): Promise<void> {
+  const options = { ...task, ttl: '24s' } as const
+  const dying = fleet.node(node)
+  dying.runs('task', options, () => new Promise(() => {}))
+  await fleet.start(dying)
+  await fleet.advance(afterMs)
+  await atLast?.(dying)
+  dying.kill()
+  await fleet.advance(lastsMs)
+  const heir = fleet.node(node)
+  heir.runs('task', options)
+  await fleet.start(heir)
+}

@@ -1,4 +1,4 @@
-import type { ClaimRequest, TaskDriver } from 'leasehold/driver'
+import type { ClaimRequest, RunRecord, TaskDriver } from 'leasehold/driver'
 import type { RunRow } from '../../../src/driver/task-rules.ts'
 import type { MemoryNamespace } from '../../../src/drivers/memory/table.ts'
 import type { PlantedBug, PlantingContext } from './planted-bug.ts'
@@ -55,27 +55,13 @@ export const lapsedRunBugs: readonly PlantedBug[] = [
     id: 'lapse-without-a-row',
     what: 'A lapsed run stays in the log as running for ever.',
     caughtBy: ['the log of a takeover: the lapsed attempt is lost, the next is running'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        log: async (query, call) =>
-          (await tasks.log(query, call)).map((row) =>
-            row.state === 'lost' ? { ...row, state: 'running' } : row,
-          ),
-      },
-    }),
+    plant: tellingOfLostRuns(() => ({ state: 'running' })),
   },
   {
     id: 'lost-when-it-was-found',
     what: 'A lapsed run counts as under way until somebody found it.',
     caughtBy: ['a lost run ended when its lease lapsed, however much later that is found (G6)'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        log: async (query, call) =>
-          (await tasks.log(query, call)).map((row) =>
-            row.state === 'lost' ? { ...row, endedAt: (row.endedAt ?? 0) + 60 } : row,
-          ),
-      },
-    }),
+    plant: tellingOfLostRuns((row) => ({ endedAt: (row.endedAt ?? 0) + 60 })),
   },
   {
     id: 'takeover-under-the-old-token',
@@ -146,14 +132,7 @@ export const lapsedRunBugs: readonly PlantedBug[] = [
     id: 'cancelled-without-a-word',
     what: 'The log does not tell a run that was cancelled from one whose node died.',
     caughtBy: ['it is lost, and its row says that it was cancelled, by whom and why'],
-    plant: ({ tasks }) => ({
-      tasks: {
-        log: async (query, call) =>
-          (await tasks.log(query, call)).map((row) =>
-            row.state === 'lost' ? { ...row, reason: null, error: null } : row,
-          ),
-      },
-    }),
+    plant: tellingOfLostRuns(() => ({ reason: null, error: null })),
   },
 ]
 
@@ -182,4 +161,16 @@ function lapsedRun(table: MemoryNamespace, task: string, now: number): RunRow | 
 function changeRun(table: MemoryNamespace, task: string, change: (run: RunRow) => RunRow | null): void {
   const row = table.tasks.get(task)
   if (row?.run) table.tasks.set(task, { ...row, run: change(row.run) })
+}
+
+/** The log tells something else of lost runs than there is. */
+function tellingOfLostRuns(change: (row: RunRecord) => Partial<RunRecord>): PlantedBug['plant'] {
+  return ({ tasks }) => ({
+    tasks: {
+      log: async (query, call) =>
+        (await tasks.log(query, call)).map((row) =>
+          row.state === 'lost' ? { ...row, ...change(row) } : row,
+        ),
+    },
+  })
 }
