@@ -11,8 +11,8 @@ export interface TaskRead {
   readonly jitterMs: number
   /** How many runs may overlap; 0 if none may. */
   readonly laneCount: number
-  /** The run that has lapsed, at this moment, without anybody having dealt with it yet. */
-  readonly lapsed: { readonly fence: number; readonly at: number } | null
+  /** The run that has lapsed, at this moment, without anybody having dealt with it yet. Default: there is none. */
+  readonly lapsed?: { readonly fence: number; readonly at: number } | null
 }
 
 /**

@@ -236,9 +236,8 @@ export class TaskScheduler {
   async #historyOf(name: string, record: TaskRecord | null, limit: number): Promise<RunHistoryEntry[]> {
     const task = toStoredKey('name', name)
     const log = await readLog(this.#context, name, { task, record, limit })
-    const own = this.#tasks.get(name)?.[0]
     // As the fleet has it: this process may still, or again, have another one.
-    const read = record === null ? (own === undefined ? null : { ...own, lapsed: null }) : readingOf(record)
+    const read = record === null ? (this.#tasks.get(name)?.[0] ?? null) : readingOf(record)
     return toHistory(name, log, read, limit)
   }
 

@@ -1,6 +1,7 @@
 import { type Holder, parseHolder } from '../core/holder.ts'
 import type { TaskRecord } from '../driver/task-driver.ts'
 import { readDefinition, type StoredDefinition } from './definition-text.ts'
+import { groupBy } from './group-by.ts'
 import type { RunHistoryEntry } from './history.ts'
 import { slotsBetween, type Timing } from './schedule.ts'
 
@@ -50,14 +51,17 @@ export interface TaskStatus extends TaskSummary {
 
 /** All records of a namespace; those of lanes count for the task whose lanes they are. */
 export function toSummaries(records: readonly TaskRecord[]): TaskSummary[] {
-  const tasks: (readonly [TaskRecord, StoredDefinition])[] = []
-  const lanes = new Map<string, TaskRecord[]>()
-  for (const record of records) {
-    const stored = readDefinition(record.definition)
-    if (stored.laneOf === null) tasks.push([record, stored])
-    else lanes.set(stored.laneOf, [...(lanes.get(stored.laneOf) ?? []), record])
-  }
-  return tasks.map(([record, stored]) => toSummary(record, stored, lanes.get(record.task) ?? []))
+  const read = records.map((record) => ({ record, stored: readDefinition(record.definition) }))
+  const lanesOf = groupBy(read, ({ stored }) => stored.laneOf)
+  const tasks = lanesOf.get(null) ?? []
+  return tasks.map(({ record, stored }) => {
+    const lanes = lanesOf.get(record.task) ?? []
+    return toSummary(
+      record,
+      stored,
+      lanes.map((lane) => lane.record),
+    )
+  })
 }
 
 function toSummary(main: TaskRecord, stored: StoredDefinition, lanes: readonly TaskRecord[]): TaskSummary {
