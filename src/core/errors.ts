@@ -62,9 +62,28 @@ export class InvalidOptionError extends LeaseholdError {
   }
 }
 
-/** @throws InvalidOptionError unless an option is what it must be, such as `a function` */
-export function requireOption(isFine: boolean, option: string, requirement: string): asserts isFine {
-  if (!isFine) throw new InvalidOptionError(option, `${option} must be ${requirement}.`)
+/**
+ * @param requirement what the option must be, such as `a function`; answered by a function where the text shows a value
+ * @throws InvalidOptionError unless it is fine
+ */
+export function requireOption(
+  isFine: boolean,
+  option: string,
+  requirement: string | (() => string),
+): asserts isFine {
+  if (isFine) return
+  const text = typeof requirement === 'string' ? requirement : requirement()
+  throw new InvalidOptionError(option, `${option} must be ${text}.`)
+}
+
+/** @throws InvalidOptionError unless it is an integer of this range */
+export function requireInteger(option: string, value: number, min: number, max: number): void {
+  const isFine = Number.isInteger(value) && value >= min && value <= max
+  requireOption(isFine, option, () => `an integer between ${grouped(min)} and ${grouped(max)}`)
+}
+
+function grouped(number: number): string {
+  return number.toLocaleString('en')
 }
 
 /** What {@link LeaseLostError} tells besides its message. */

@@ -10,6 +10,7 @@ import {
   LeaseLostError,
   quoted,
   ReentrantAcquireError,
+  requireInteger,
   requireOption,
 } from './errors.ts'
 import { FenceLedger } from './fence-ledger.ts'
@@ -236,8 +237,7 @@ export class LockService {
     this.#assertOpen()
     const { prefix = '', limit = 1_000 } = readOptions('list', options, ['prefix', 'limit'])
     requireOption(typeof prefix === 'string', 'prefix', 'a string')
-    const isInRange = Number.isInteger(limit) && limit >= 1 && limit <= 1_000_000
-    requireOption(isInRange, 'limit', 'an integer between 1 and 1,000,000')
+    requireInteger('limit', limit, 1, 1_000_000)
     if (!canBeginStoredKey(prefix)) return []
     const { locks } = this.#context.session
     const found = new Map<string, LeaseInfo>()

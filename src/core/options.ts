@@ -124,7 +124,8 @@ export function resolveLockServiceOptions(given: LockServiceOptions): ResolvedLo
   requireOption(
     holds(() => isDriver(driver)),
     'driver',
-    `a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities that make sense`,
+    () =>
+      `a Leasehold driver, such as redisDriver(client) from leasehold/redis; got ${shown(driver)} without open() and abilities that make sense`,
   )
   requireOption(
     holds(() => isClock(clock)),
@@ -174,7 +175,7 @@ export function resolveRunOptions(given: RunOptions): {
   const { onLocked, onLost = 'return' } = options
   requireOption(onLocked === undefined || typeof onLocked === 'function', 'onLocked', 'a function')
   const isKnown = onLost === 'return' || onLost === 'reject'
-  requireOption(isKnown, 'onLost', `'return' or 'reject'; got ${shown(onLost)}`)
+  requireOption(isKnown, 'onLost', () => `'return' or 'reject'; got ${shown(onLost)}`)
   return { acquire: pick(options, acquireOptionNames), onLocked, onLost }
 }
 
@@ -241,7 +242,8 @@ function resolveHeartbeat(heartbeat: boolean | Duration = true, ttlMs: number): 
   requireOption(
     intervalMs <= longest,
     'heartbeat',
-    `at most ${longest} ms with a ttl of ${formatDuration(ttlMs)}, or the lease would end before it; got ${formatDuration(intervalMs)}`,
+    () =>
+      `at most ${longest} ms with a ttl of ${formatDuration(ttlMs)}, or the lease would end before it; got ${formatDuration(intervalMs)}`,
   )
   return intervalMs
 }

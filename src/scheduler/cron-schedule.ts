@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Cron } from 'croner'
-import { InvalidOptionError, quoted } from '../core/errors.ts'
+import { InvalidOptionError, quoted, requireOption } from '../core/errors.ts'
 import { LocalTime, type PutBack } from './local-time.ts'
 import type { Schedule } from './schedule.ts'
 
@@ -103,9 +103,7 @@ function latestAround(onPaper: Cron, { at, before, after }: PutBack, instant: nu
 
 /** @throws InvalidOptionError */
 function canonicalCron(text: unknown): string {
-  if (typeof text !== 'string') {
-    throw new InvalidOptionError('cron', `cron must be a text such as '0 2 * * *'; got ${typeof text}.`)
-  }
+  requireOption(typeof text === 'string', 'cron', () => `a text such as '0 2 * * *'; got ${typeof text}`)
   const fields = text.trim().toUpperCase()
   const cron = (nicknames[fields] ?? fields).split(/\s+/)
   if (text.length > longestCron || (cron.length !== 5 && cron.length !== 6)) {

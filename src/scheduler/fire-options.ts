@@ -1,6 +1,6 @@
 import { types } from 'node:util'
 import { type Duration, parseDuration } from '../core/duration.ts'
-import { InvalidOptionError } from '../core/errors.ts'
+import { InvalidOptionError, requireOption } from '../core/errors.ts'
 import { type LeaseOptions, resolveLeaseOptions } from '../core/options.ts'
 import { readOptions } from '../core/read-options.ts'
 import { toStoredKey } from '../core/stored-key.ts'
@@ -124,11 +124,8 @@ export function firedSlot({ schedule, name }: TaskDefinition, wall: number): num
 
 function resolveSlot(slot: Date | number): number {
   const instant = types.isDate(slot) ? Date.prototype.getTime.call(slot) : slot
-  if (typeof instant === 'number' && Number.isSafeInteger(instant) && instant > 0 && instant < 8.64e15) {
-    return instant
-  }
-  throw new InvalidOptionError(
-    'slot',
-    'slot must be a valid Date, or an integer of milliseconds since the epoch.',
-  )
+  const isInstant =
+    typeof instant === 'number' && Number.isSafeInteger(instant) && instant > 0 && instant < 8.64e15
+  requireOption(isInstant, 'slot', 'a valid Date, or an integer of milliseconds since the epoch')
+  return instant
 }

@@ -1,6 +1,7 @@
 import {
   InvalidOptionError,
   quoted,
+  requireOption,
   SchedulerStateError,
   StoreUnavailableError,
   UnknownTaskError,
@@ -111,6 +112,6 @@ function scheduleOf({ definition }: TaskRecord, name: string): Schedule {
 
 function instantOf(option: string, date: Date): number {
   const instant = date instanceof Date ? date.getTime() : Number.NaN
-  if (Number.isFinite(instant)) return instant
-  throw new InvalidOptionError(option, `${option} must be a valid Date.`)
+  requireOption(Number.isFinite(instant), option, 'a valid Date')
+  return instant
 }

@@ -1,5 +1,5 @@
 import { type Duration, parseDuration, year } from '../core/duration.ts'
-import { InvalidOptionError } from '../core/errors.ts'
+import { requireInteger, requireOption } from '../core/errors.ts'
 import type { LockService } from '../core/lock-service.ts'
 import type { LeaseOptions } from '../core/options.ts'
 import { readOptions } from '../core/read-options.ts'
@@ -70,9 +70,7 @@ export function resolveTaskSchedulerOptions(options: TaskSchedulerOptions): Reso
     heartbeat,
     maxLifetime,
   } = readOptions('TaskScheduler', options, schedulerOptionNames)
-  if (typeof keepAlive !== 'boolean') {
-    throw new InvalidOptionError('keepAlive', 'keepAlive must be true or false.')
-  }
+  requireOption(typeof keepAlive === 'boolean', 'keepAlive', 'true or false')
   return {
     locks,
     keepAlive,
@@ -92,8 +90,6 @@ export function resolveDrain(options: StopOptions): number {
 /** @throws InvalidOptionError */
 export function resolveHistoryLimit(options: HistoryOptions): number {
   const { limit = 100 } = readOptions('history', options, ['limit'])
-  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
-    throw new InvalidOptionError('limit', 'limit must be an integer between 1 and 10,000.')
-  }
+  requireInteger('limit', limit, 1, 10_000)
   return limit
 }

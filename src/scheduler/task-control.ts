@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { DriverFault, InvalidOptionError, quoted, UnknownTaskError } from '../core/errors.ts'
+import { DriverFault, quoted, requireOption, UnknownTaskError } from '../core/errors.ts'
 import { readOptions } from '../core/read-options.ts'
 import type { ServiceContext } from '../core/service-context.ts'
 import { askStore } from '../core/store-call.ts'
@@ -98,12 +98,8 @@ export function resolveControl(
   } = readOptions<CancelOptions>(kind, options, known)
   checkText('by', by, 300)
   checkText('requestId', requestId, 100)
-  if (fence !== null && !Number.isSafeInteger(fence)) {
-    throw new InvalidOptionError(
-      'fence',
-      'fence must be the fence of the run to cancel, as history() shows it.',
-    )
-  }
+  const isFence = fence === null || Number.isSafeInteger(fence)
+  requireOption(isFence, 'fence', 'the fence of the run to cancel, as history() shows it')
   return { task, kind, requestId, by, fence }
 }
 
@@ -114,6 +110,5 @@ function checkText(option: string, text: unknown, longest: number): void {
     text.length <= longest &&
     text.isWellFormed() &&
     !text.includes('\0')
-  if (isFine) return
-  throw new InvalidOptionError(option, `${option} must be a text of 1 to ${longest} characters, without NUL.`)
+  requireOption(isFine, option, `a text of 1 to ${longest} characters, without NUL`)
 }

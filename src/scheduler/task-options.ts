@@ -1,5 +1,5 @@
 import { type Duration, parseDuration, year } from '../core/duration.ts'
-import { InvalidOptionError, quoted } from '../core/errors.ts'
+import { InvalidOptionError, quoted, requireInteger, requireOption } from '../core/errors.ts'
 import {
   type AcquireOptions,
   type LeaseOptions,
@@ -243,9 +243,7 @@ function resolveMaxAttempts(maxAttempts: number | undefined, onCrash: 'skip' | '
   if (onCrash !== 'retry') {
     throw new InvalidOptionError('maxAttempts', "maxAttempts goes with onCrash: 'retry'.")
   }
-  if (!Number.isInteger(maxAttempts) || maxAttempts < 2 || maxAttempts > 1_000) {
-    throw new InvalidOptionError('maxAttempts', 'maxAttempts must be an integer between 2 and 1,000.')
-  }
+  requireInteger('maxAttempts', maxAttempts, 2, 1_000)
   return maxAttempts
 }
 
@@ -285,9 +283,7 @@ function resolveMaxOverlap(maxOverlap: number | undefined, overlap: TaskDefiniti
     throw new InvalidOptionError('maxOverlap', "maxOverlap goes with overlap: 'allow'.")
   }
   if (maxOverlap === undefined) return 10
-  if (!Number.isInteger(maxOverlap) || maxOverlap < 2 || maxOverlap > 100) {
-    throw new InvalidOptionError('maxOverlap', 'maxOverlap must be an integer between 2 and 100.')
-  }
+  requireInteger('maxOverlap', maxOverlap, 2, 100)
   return maxOverlap
 }
 
@@ -296,9 +292,7 @@ function resolveCatchUpMax(catchUpMax: number | undefined, catchUp: SlotPolicies
   if (catchUp !== 'all') {
     throw new InvalidOptionError('catchUpMax', "catchUpMax goes with catchUp: 'all'.")
   }
-  if (!Number.isInteger(catchUpMax) || catchUpMax < 1 || catchUpMax > 1_000) {
-    throw new InvalidOptionError('catchUpMax', 'catchUpMax must be an integer between 1 and 1,000.')
-  }
+  requireInteger('catchUpMax', catchUpMax, 1, 1_000)
   return catchUpMax
 }
 
@@ -326,12 +320,11 @@ function resolveLock(options: TaskPolicyOptions, service: ResolvedLockServiceOpt
 }
 
 function oneOf<Choice extends string>(option: string, value: Choice, choices: readonly Choice[]): Choice {
-  if (choices.includes(value)) return value
-  const shown = typeof value === 'string' ? quoted(value) : typeof value
-  throw new InvalidOptionError(
-    option,
-    `${option} must be ${choices.map((choice) => `'${choice}'`).join(' or ')}; got ${shown}.`,
-  )
+  requireOption(choices.includes(value), option, () => {
+    const shown = typeof value === 'string' ? quoted(value) : typeof value
+    return `${choices.map((choice) => `'${choice}'`).join(' or ')}; got ${shown}`
+  })
+  return value
 }
 
 /** Those that were given. */

@@ -1,4 +1,4 @@
-import { InvalidOptionError, quoted } from '../core/errors.ts'
+import { quoted, requireOption } from '../core/errors.ts'
 
 /**
  * Checks and quotes a table or schema name for use in SQL text.
@@ -8,11 +8,10 @@ import { InvalidOptionError, quoted } from '../core/errors.ts'
  * @throws InvalidOptionError for anything else
  */
 export function quoteIdentifier(option: string, name: string): string {
-  if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(name)) {
-    throw new InvalidOptionError(
-      option,
-      `${option} must be 1 to 40 letters, digits or underscores and not begin with a digit; got ${typeof name === 'string' ? quoted(name) : typeof name}.`,
-    )
-  }
+  const isFine = typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(name)
+  requireOption(isFine, option, () => {
+    const shown = typeof name === 'string' ? quoted(name) : typeof name
+    return `1 to 40 letters, digits or underscores and not begin with a digit; got ${shown}`
+  })
   return `"${name}"`
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../../core/errors.ts'
+import { requireOption } from '../../core/errors.ts'
 import { readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { memoryLocks } from './locks.ts'
@@ -65,15 +65,10 @@ interface ResolvedMemoryDriverOptions {
 
 function resolveMemoryDriverOptions(options: MemoryDriverOptions): ResolvedMemoryDriverOptions {
   const { store = 'default', now } = readOptions('memoryDriver', options, ['store', 'now'])
-  if (typeof store !== 'string' || store === '') {
-    throw new InvalidOptionError(
-      'store',
-      'store must be a non-empty string: the name of a table in this process.',
-    )
-  }
-  if (now !== undefined && typeof now !== 'function') {
-    throw new InvalidOptionError('now', 'now must be a function that returns milliseconds since the epoch.')
-  }
+  const isName = typeof store === 'string' && store !== ''
+  requireOption(isName, 'store', 'a non-empty string: the name of a table in this process')
+  const isClock = now === undefined || typeof now === 'function'
+  requireOption(isClock, 'now', 'a function that returns milliseconds since the epoch')
   const leaseNow = now ?? (() => performance.timeOrigin + performance.now())
   const slotNow = now ?? (() => Date.now())
   return { store, leaseNow: () => Math.floor(leaseNow()), slotNow: () => Math.floor(slotNow()) }

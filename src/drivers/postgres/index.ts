@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../../core/errors.ts'
+import { requireOption } from '../../core/errors.ts'
 import { readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { linkTo } from './clients.ts'
@@ -121,14 +121,10 @@ const optionNames = ['schema', 'tablePrefix', 'createTables', 'listen', 'namedSt
 function resolvePostgresDriverOptions(given: PostgresDriverOptions): ResolvedPostgresDriverOptions {
   const options = readOptions('postgresDriver', given, optionNames)
   const { createTables = true, listen = true, namedStatements = false } = options
-  if (typeof listen !== 'boolean' && typeof listen !== 'function') {
-    throw new InvalidOptionError(
-      'listen',
-      'listen must be true, false, or a function that answers a new client.',
-    )
-  }
+  const canListen = typeof listen === 'boolean' || typeof listen === 'function'
+  requireOption(canListen, 'listen', 'true, false, or a function that answers a new client')
   for (const [name, value] of Object.entries({ createTables, namedStatements })) {
-    if (typeof value !== 'boolean') throw new InvalidOptionError(name, `${name} must be true or false.`)
+    requireOption(typeof value === 'boolean', name, 'true or false')
   }
   return { tables: resolveTableNames(options), createTables, listen, namedStatements }
 }

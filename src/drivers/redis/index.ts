@@ -1,4 +1,4 @@
-import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
+import { DriverFault, requireOption } from '../../core/errors.ts'
 import { readOptions } from '../../core/read-options.ts'
 import type { CallOptions, Driver, DriverSession, NoticeListener } from '../../driver/driver.ts'
 import { redisConnection, type RedisClient, type RedisConnection } from './clients.ts'
@@ -148,18 +148,11 @@ function resolveRedisDriverOptions(options: RedisDriverOptions): ResolvedRedisDr
     subscriber,
     retryConnection = false,
   } = readOptions('redisDriver', options, optionNames)
-  if (typeof prefix !== 'string' || !/^[A-Za-z0-9_.:/-]{1,64}$/.test(prefix)) {
-    throw new InvalidOptionError(
-      'prefix',
-      'prefix must be a text of 1 to 64 letters, digits or any of _ - . : /.',
-    )
-  }
-  if (!Number.isInteger(retention) || retention < 1000 || retention > 86_400_000) {
-    throw new InvalidOptionError('retention', 'retention must be whole milliseconds, 1,000 to 86,400,000.')
-  }
-  if (typeof push !== 'boolean') {
-    throw new InvalidOptionError('push', 'push must be true or false.')
-  }
+  const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9_.:/-]{1,64}$/.test(prefix)
+  requireOption(isPrefix, 'prefix', 'a text of 1 to 64 letters, digits or any of _ - . : /')
+  const isRetention = Number.isInteger(retention) && retention >= 1000 && retention <= 86_400_000
+  requireOption(isRetention, 'retention', 'whole milliseconds, 1,000 to 86,400,000')
+  requireOption(typeof push === 'boolean', 'push', 'true or false')
   return {
     prefix,
     retentionMs: retention,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { DriverFault, InvalidOptionError } from '../../core/errors.ts'
+import { DriverFault, InvalidOptionError, requireOption } from '../../core/errors.ts'
 import { holds, readOptions } from '../../core/read-options.ts'
 import type { Driver } from '../../driver/driver.ts'
 import { loadSqliteLibrary } from './clients.ts'
@@ -127,9 +127,7 @@ function resolveSqliteDriverOptions(options: SqliteDriverOptions): ResolvedSqlit
     createTables = true,
     ...where
   } = readOptions('sqliteDriver', options as AnyOptions, ['path', 'database', 'tablePrefix', 'createTables'])
-  if (typeof createTables !== 'boolean') {
-    throw new InvalidOptionError('createTables', 'createTables must be true or false.')
-  }
+  requireOption(typeof createTables === 'boolean', 'createTables', 'true or false')
   return { source: resolveSource(where), tables: sqliteTables(tablePrefix), createTables }
 }
 
@@ -141,15 +139,12 @@ function resolveSource({ path, database }: Pick<AnyOptions, 'path' | 'database'>
     )
   }
   if (database !== undefined) {
-    if (holds(() => isDatabase(database))) return { kind: 'borrowed', database }
-    throw new InvalidOptionError(
-      'database',
-      'database must be a Database of better-sqlite3 or a DatabaseSync of node:sqlite.',
-    )
+    const isUsable = holds(() => isDatabase(database))
+    requireOption(isUsable, 'database', 'a Database of better-sqlite3 or a DatabaseSync of node:sqlite')
+    return { kind: 'borrowed', database }
   }
-  if (typeof path !== 'string' || path === '' || path.includes('\0') || path.startsWith('file:')) {
-    throw new InvalidOptionError('path', "path must be the plain path of a file, not a URL, or ':memory:'.")
-  }
+  const isPlain = typeof path === 'string' && path !== '' && !path.includes('\0') && !path.startsWith('file:')
+  requireOption(isPlain, 'path', "the plain path of a file, not a URL, or ':memory:'")
   return { kind: 'path', path: isInMemory(path) ? path : resolve(path), library: loadSqliteLibrary() }
 }
 

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../../core/errors.ts'
+import { requireOption } from '../../core/errors.ts'
 import { quoteIdentifier } from '../../sql/identifier.ts'
 
 /** Goes up with every change of the tables. Kept in the meta table, compared when a file is opened. */
@@ -17,7 +17,7 @@ export interface SqliteTables {
 
 /** @throws InvalidOptionError for a prefix that makes no valid names */
 export function sqliteTables(prefix: string): SqliteTables {
-  if (typeof prefix !== 'string') throw new InvalidOptionError('tablePrefix', 'tablePrefix must be a string.')
+  requireOption(typeof prefix === 'string', 'tablePrefix', 'a string')
   const name = (suffix: string) => quoteIdentifier('tablePrefix', `${prefix}${suffix}`)
   return {
     meta: name('meta'),
