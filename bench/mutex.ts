@@ -21,6 +21,15 @@ export interface MutexSubject<Connections> {
   readonly open: (connections: Connections) => Promise<Mutex>
 }
 
+/** @param isMine gives the key back, and tells whether it was still ours */
+export function confirmed(isMine: () => Promise<boolean>): Hold {
+  return {
+    async release() {
+      if (!(await isMine())) throw new Error('It was not ours any more')
+    },
+  }
+}
+
 /** @throws Error if a cycle of this mutex does not exclude anybody, or frees nothing */
 export async function assertExcludes(name: string, mutex: Mutex): Promise<void> {
   const key = freshKey()
@@ -43,14 +52,19 @@ export async function cycle(mutex: Mutex, callers: number, ms: number): Promise<
   let cycles = 0
   const loop = async (): Promise<void> => {
     while (performance.now() - startedAt < ms) {
-      const hold = await mutex.tryAcquire(freshKey())
-      if (hold === null) throw new Error('A fresh key was refused')
-      await hold.release()
+      await cycleOnce(mutex, freshKey())
       cycles += 1
     }
   }
   await Promise.all(Array.from({ length: callers }, loop))
   return cycles / ((performance.now() - startedAt) / 1_000)
+}
+
+/** @throws Error if somebody else holds the key */
+export async function cycleOnce(mutex: Mutex, key: string): Promise<void> {
+  const hold = await mutex.tryAcquire(key)
+  if (hold === null) throw new Error(`${key} was refused`)
+  await hold.release()
 }
 
 let keys = 0

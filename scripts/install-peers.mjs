@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exclusively } from './exclusively.mjs'
-import { npmProgram } from './npm.mjs'
+import { npm } from './npm.mjs'
 import { root } from './root.mjs'
-import { fail, runNode } from './run.mjs'
+import { fail } from './run.mjs'
 
 const manifests = ['package.json', 'package-lock.json', '.npmrc', 'load.mjs']
 
@@ -23,7 +23,7 @@ export async function installPeers() {
     mkdirSync(folder, { recursive: true })
     for (const name of manifests) copyFileSync(join(root, 'bench', name), join(folder, name))
     const options = ['--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    const code = await runNode([npmProgram(), 'ci', '--prefix', folder, ...options])
+    const code = await npm('ci', '--prefix', folder, ...options)
     if (code !== 0) fail(`npm ci failed with exit code ${code}. Is the npm registry reachable?`)
     writeFileSync(stamp, wanted)
   })

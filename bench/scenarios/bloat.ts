@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LockService } from 'leasehold'
 import { postgresDriver } from 'leasehold/postgres'
 import { redisDriver } from 'leasehold/redis'
-import { freshKey, type Mutex } from '../mutex.ts'
+import { cycleOnce, freshKey, type Mutex } from '../mutex.ts'
 import type { Finding, Scenario } from '../scenario.ts'
 import { leaseholdMutex } from '../subjects/leasehold.ts'
 import { openPostgresConnections } from '../subjects/postgres.ts'
@@ -34,7 +34,7 @@ export const bloat: readonly Scenario[] = [
       const pages = `pg_relation_size('bloat_leases') / 8192`
       const bytes = `pg_total_relation_size('bloat_leases')`
       const hot = `(select 100.0 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relname = 'bloat_leases')`
-      await cycleOne(mutex, 'hot')
+      await cycleAgain(mutex, 'hot')
       // What the backends count is published a second later.
       await sleep(1_500)
       await pool.query('select 1')
@@ -42,7 +42,7 @@ export const bloat: readonly Scenario[] = [
       await cycleFresh(mutex)
       const fresh = await figure(bytes)
       await sleep(afterRetentionMs)
-      await cycleOne(mutex, 'after', 100)
+      await cycleAgain(mutex, 'after', 100)
       await sleep(afterRetentionMs / 10)
       const later = await figure(bytes)
       const records = await figure('(select count(*) from bloat_leases)')
@@ -66,7 +66,7 @@ export const bloat: readonly Scenario[] = [
       await ioredis.flushall()
       const mutex = leaseholdMutex(new LockService({ driver: redisDriver(ioredis), namespace: 'bloat' }))
       const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await ioredis.info('memory'))?.[1])
-      await cycleOne(mutex, 'first', 1)
+      await cycleAgain(mutex, 'first', 1)
       const before = await usedMemory()
       await cycleFresh(mutex)
       const after = await usedMemory()
@@ -86,20 +86,14 @@ function found(subject: string, metric: Finding['metric'], value: number): Findi
   return { subject, role: 'ours', metric, values: [value] }
 }
 
-async function cycleOne(mutex: Mutex, key: string, times = cyclesOfOneKey): Promise<void> {
-  for (let time = 0; time < times; time++) await cycled(mutex, key)
+async function cycleAgain(mutex: Mutex, key: string, times = cyclesOfOneKey): Promise<void> {
+  for (let time = 0; time < times; time++) await cycleOnce(mutex, key)
 }
 
 async function cycleFresh(mutex: Mutex): Promise<void> {
   let left = freshKeys
   const loop = async (): Promise<void> => {
-    while (left-- > 0) await cycled(mutex, freshKey())
+    while (left-- > 0) await cycleOnce(mutex, freshKey())
   }
   await Promise.all(Array.from({ length: callers }, loop))
-}
-
-async function cycled(mutex: Mutex, key: string): Promise<void> {
-  const hold = await mutex.tryAcquire(key)
-  if (hold === null) throw new Error(`${key} was refused`)
-  await hold.release()
 }

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { inTurns } from '../rounds.ts'
 import type { Scenario } from '../scenario.ts'
 import { fileSubjects } from '../subjects/files.ts'
 import { startWorker } from '../worker/worker.ts'
+import { throughputs } from './cycle.ts'
 
 export const sqliteCycles: readonly Scenario[] = [
   { name: 'sqlite.cycle.1', processes: 1, what: 'one process' },
@@ -22,6 +22,7 @@ export const sqliteCycles: readonly Scenario[] = [
     )
     const turns = fileSubjects.map((subject, index) => ({
       name: subject.name,
+      role: subject.role,
       run: async (ms: number) => {
         const fleet = fleets[index] ?? []
         const rates = await Promise.all(fleet.map((worker) => worker.call<number>('cycle', 1, ms)))
@@ -29,13 +30,8 @@ export const sqliteCycles: readonly Scenario[] = [
       },
     }))
     for (const [worker] of fleets) await worker?.call('assertExcludes')
-    const values = await inTurns(turns, pace)
+    const findings = await throughputs(turns, pace)
     await Promise.all(fleets.flat().map((worker) => worker.close()))
-    return fileSubjects.map((subject) => ({
-      subject: subject.name,
-      role: subject.role,
-      metric: 'opsPerSecond',
-      values: values.get(subject.name) ?? [],
-    }))
+    return findings
   },
 }))

@@ -1,9 +1,9 @@
 import { LockService } from 'leasehold'
 import { memoryDriver } from 'leasehold/memory'
 import { assertExcludes, cycle } from '../mutex.ts'
-import { inTurns } from '../rounds.ts'
 import type { Scenario } from '../scenario.ts'
 import { leaseholdMutex } from '../subjects/leasehold.ts'
+import { throughputs } from './cycle.ts'
 
 export const memoryCycle: Scenario = {
   name: 'memory.cycle',
@@ -14,15 +14,11 @@ export const memoryCycle: Scenario = {
     await assertExcludes('leasehold', mutex)
     const turns = [1, 100].map((callers) => ({
       name: callers === 1 ? 'leasehold' : `leasehold, ${callers} callers`,
+      role: 'ours' as const,
       run: (ms: number) => cycle(mutex, callers, ms),
     }))
-    const values = await inTurns(turns, pace)
+    const findings = await throughputs(turns, pace)
     await mutex.close()
-    return turns.map(({ name }) => ({
-      subject: name,
-      role: 'ours',
-      metric: 'opsPerSecond',
-      values: values.get(name) ?? [],
-    }))
+    return findings
   },
 }

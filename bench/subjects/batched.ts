@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { type Mutex, noWaiting } from '../mutex.ts'
+import { confirmed, type Mutex, noWaiting } from '../mutex.ts'
 
 /** Per key: grants it, or says that it is held. With a fence from the server's clock, as a lease has to have. */
 const takeAll = `
@@ -49,11 +49,7 @@ export function batchedByHand(client: Redis): Mutex {
     async tryAcquire(key) {
       const token = randomUUID()
       if ((await take(key, token)) === '') return null
-      return {
-        async release() {
-          if ((await free(key, token)) !== 1) throw new Error('It was not ours any more')
-        },
-      }
+      return confirmed(async () => (await free(key, token)) === 1)
     },
     acquire: noWaiting,
     close: async () => {},

@@ -5,7 +5,7 @@ import { LockService } from 'leasehold'
 import { postgresDriver } from 'leasehold/postgres'
 import type { PostgresDriverOptions } from 'leasehold/postgres'
 import type { Pool } from 'pg'
-import type { Hold, Mutex, MutexSubject } from '../mutex.ts'
+import { confirmed, type Hold, type Mutex, type MutexSubject } from '../mutex.ts'
 import { loadPeer } from '../peers.ts'
 import { leaseholdMutex } from './leasehold.ts'
 import { verrouMutex } from './verrou.ts'
@@ -82,9 +82,7 @@ async function deleteInsertDelete(pool: Pool): Promise<Mutex> {
       [key, token, ttlMs],
     )
     if (rowCount !== 1) return null
-    return confirmed(async () =>
-      pool.query('delete from mutexes where name = $1 and token = $2', [key, token]),
-    )
+    return changed(pool, 'delete from mutexes where name = $1 and token = $2', [key, token])
   }
   return { tryAcquire, acquire: polling(tryAcquire), close: async () => {} }
 }
@@ -103,9 +101,8 @@ async function upsertUpdate(pool: Pool): Promise<Mutex> {
       [key, token, ttlMs],
     )
     if (rowCount !== 1) return null
-    return confirmed(async () =>
-      pool.query(`update upserted set expires_at = '-infinity' where name = $1 and token = $2`, [key, token]),
-    )
+    const expire = `update upserted set expires_at = '-infinity' where name = $1 and token = $2`
+    return changed(pool, expire, [key, token])
   }
   return { tryAcquire, acquire: polling(tryAcquire), close: async () => {} }
 }
@@ -140,14 +137,12 @@ function advisoryLocks(pool: Pool): Mutex {
       client.release()
       return null
     }
-    return {
-      async release() {
-        const unlock = `select pg_advisory_unlock(${number}) as unlocked`
-        const answer = await client.query<{ unlocked: boolean }>(unlock, [key])
-        client.release()
-        if (answer.rows[0]?.unlocked !== true) throw new Error('It was not ours any more')
-      },
-    }
+    return confirmed(async () => {
+      const unlock = `select pg_advisory_unlock(${number}) as unlocked`
+      const answer = await client.query<{ unlocked: boolean }>(unlock, [key])
+      client.release()
+      return answer.rows[0]?.unlocked === true
+    })
   }
   return {
     tryAcquire: (key) => take(key, 'pg_try_advisory_lock'),
@@ -166,10 +161,7 @@ function polling(tryAcquire: Mutex['tryAcquire']): Mutex['acquire'] {
   }
 }
 
-function confirmed(release: () => Promise<{ rowCount: number | null }>): Hold {
-  return {
-    async release() {
-      if ((await release()).rowCount !== 1) throw new Error('It was not ours any more')
-    },
-  }
+/** A hold whose release has to change its row. */
+function changed(pool: Pool, sql: string, values: readonly string[]): Hold {
+  return confirmed(async () => (await pool.query(sql, [...values])).rowCount === 1)
 }

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { LockService } from 'leasehold'
 import { redisDriver } from 'leasehold/redis'
 import type { RedisClientType } from 'redis'
-import { type Hold, type Mutex, type MutexSubject, noWaiting } from '../mutex.ts'
+import { confirmed, type Hold, type Mutex, type MutexSubject, noWaiting } from '../mutex.ts'
 import { loadPeer } from '../peers.ts'
 import { batchedByHand } from './batched.ts'
 import { leaseholdMutex } from './leasehold.ts'
@@ -169,11 +169,7 @@ async function redlockUniversal(client: Redis): Promise<Mutex> {
   const take = async (key: string, retryAttempts: number): Promise<Hold> => {
     const lock = createLock({ adapter, key, ttl: ttlMs, retryAttempts, retryDelay: 100 })
     const handle = await lock.acquire()
-    return {
-      async release() {
-        if (!(await lock.release(handle))) throw new Error('It was not ours any more')
-      },
-    }
+    return confirmed(() => lock.release(handle))
   }
   return {
     async tryAcquire(key) {
@@ -197,11 +193,7 @@ function rawIoredis(client: Redis): Mutex {
     async tryAcquire(key) {
       const token = randomUUID()
       if ((await client.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return null
-      return {
-        async release() {
-          if ((await scripted.freeIfMine(key, token)) !== 1) throw new Error('It was not ours any more')
-        },
-      }
+      return confirmed(async () => (await scripted.freeIfMine(key, token)) === 1)
     },
     acquire: noWaiting,
     close: async () => {},
@@ -216,12 +208,7 @@ async function rawNodeRedis(client: RedisClientType): Promise<Mutex> {
       const isMine =
         (await client.set(key, token, { condition: 'NX', expiration: { type: 'PX', value: ttlMs } })) === 'OK'
       if (!isMine) return null
-      return {
-        async release() {
-          if ((await client.evalSha(sha, { keys: [key], arguments: [token] })) !== 1)
-            throw new Error('It was not ours any more')
-        },
-      }
+      return confirmed(async () => (await client.evalSha(sha, { keys: [key], arguments: [token] })) === 1)
     },
     acquire: noWaiting,
     close: async () => {},

@@ -1,18 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Lease, LockService } from 'leasehold'
-import { memoryDriver } from 'leasehold/memory'
-import { postgresDriver } from 'leasehold/postgres'
-import { redisDriver } from 'leasehold/redis'
-import { openPostgresConnections } from '../subjects/postgres.ts'
-import { openRedisConnections } from '../subjects/redis.ts'
+import { openDriver, type StorePlace } from './open-driver.ts'
 import type { Verbs } from './protocol.ts'
-
-export interface KeeperSetup {
-  readonly store: 'memory' | 'redis' | 'postgres'
-  readonly url?: string
-  readonly application?: string
-}
 
 /** What holding leases has cost a process. */
 export interface KeepingCost {
@@ -23,8 +13,9 @@ export interface KeepingCost {
 }
 
 /** Holds many leases of ours, and looks at what that costs its process. */
-export async function openKeeper(setup: KeeperSetup): Promise<Verbs> {
-  const { locks, close } = await openLocks(setup)
+export async function openKeeper(place: StorePlace): Promise<Verbs> {
+  const { driver, close } = await openDriver(place)
+  const locks = new LockService({ driver, namespace: 'bench' })
   const leases: Lease[] = []
   const take = async (count: number): Promise<void> => {
     const taken = await Promise.all(
@@ -76,16 +67,4 @@ async function settledHeap(): Promise<number> {
   }
   globalThis.gc?.()
   return process.memoryUsage().heapUsed
-}
-
-async function openLocks({ store, url = '', application = 'bench' }: KeeperSetup) {
-  const namespace = 'bench'
-  if (store === 'memory')
-    return { locks: new LockService({ driver: memoryDriver(), namespace }), close: async () => {} }
-  if (store === 'redis') {
-    const { ioredis, close } = await openRedisConnections(url)
-    return { locks: new LockService({ driver: redisDriver(ioredis), namespace }), close }
-  }
-  const { pool, close } = await openPostgresConnections(url, application)
-  return { locks: new LockService({ driver: postgresDriver(pool), namespace }), close }
 }

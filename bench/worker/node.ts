@@ -1,11 +1,8 @@
-import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import { LockService, TaskScheduler } from 'leasehold'
-import { postgresDriver } from 'leasehold/postgres'
-import { redisDriver } from 'leasehold/redis'
+import { lockPerFire } from '../../test/programs/node-cron-lock.ts'
 import { loadPeer } from '../peers.ts'
-import { openPostgresConnections } from '../subjects/postgres.ts'
 import { openRedisConnections } from '../subjects/redis.ts'
+import { openDriver } from './open-driver.ts'
 import type { Verbs } from './protocol.ts'
 
 export interface NodeSetup {
@@ -42,8 +39,8 @@ export async function openNode(setup: NodeSetup): Promise<Verbs> {
 
 type Told = (task: number) => void
 
-async function ours({ store, url, application, tasks }: NodeSetup, cron: string, told: Told) {
-  const { driver, close } = await openDriver(store, url, application)
+async function ours({ tasks, ...place }: NodeSetup, cron: string, told: Told) {
+  const { driver, close } = await openDriver(place)
   const locks = new LockService({ driver, namespace: 'storm' })
   const scheduler = new TaskScheduler({ locks })
   for (let task = 0; task < tasks; task++) scheduler.schedule(`task-${task}`, { cron }, () => told(task))
@@ -55,15 +52,6 @@ async function ours({ store, url, application, tasks }: NodeSetup, cron: string,
   }
 }
 
-async function openDriver(store: NodeSetup['store'], url: string, application: string) {
-  if (store === 'redis') {
-    const { ioredis, close } = await openRedisConnections(url)
-    return { driver: redisDriver(ioredis), close }
-  }
-  const { pool, close } = await openPostgresConnections(url, application)
-  return { driver: postgresDriver(pool), close }
-}
-
 interface NodeCronModule {
   schedule(cron: string, job: () => void, options: object): { destroy(): unknown }
 }
@@ -72,7 +60,7 @@ interface NodeCronModule {
 async function nodeCron({ url, tasks }: NodeSetup, cron: string, told: Told) {
   const { schedule } = await loadPeer<NodeCronModule>('node-cron')
   const { ioredis, close } = await openRedisConnections(url)
-  const runCoordinator = lockPerFire(ioredis)
+  const runCoordinator = lockPerFire(ioredis, 'node-cron:')
   const jobs = Array.from({ length: tasks }, (_, task) => {
     const options = { name: `task-${task}`, timezone: 'UTC', distributed: true, runCoordinator }
     return schedule(cron, () => told(task), options)
@@ -80,24 +68,5 @@ async function nodeCron({ url, tasks }: NodeSetup, cron: string, told: Told) {
   return async () => {
     for (const job of jobs) await job.destroy()
     await close()
-  }
-}
-
-const freeIfMine = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
-
-function lockPerFire(redis: Redis) {
-  const tokens = new Map<string, string>()
-  return {
-    async shouldRun(key: string, ttlMs: number): Promise<boolean> {
-      const token = randomUUID()
-      const isMine = (await redis.set(`node-cron:${key}`, token, 'PX', ttlMs, 'NX')) === 'OK'
-      if (isMine) tokens.set(key, token)
-      return isMine
-    },
-    async onComplete(key: string): Promise<void> {
-      const token = tokens.get(key)
-      tokens.delete(key)
-      if (token !== undefined) await redis.eval(freeIfMine, 1, `node-cron:${key}`, token)
-    },
   }
 }
