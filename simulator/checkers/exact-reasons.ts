@@ -40,7 +40,7 @@ function falseDowntimes(history: readonly Entry[], task: TaskPlan, plan: Plan): 
     const everyMs = isEdited ? task.editedEveryMs : task.everyMs
     const jitterMs = longestJitterMs(task, everyMs)
     const broken = (what: string): void => void violations.push({ promise: 'G6', at, what })
-    const earlier = before(runs, index)
+    const earlier = grantedBefore(runs, index)
     for (let due = Math.floor(after / everyMs + 1) * everyMs; due < slot; due += everyMs) {
       const from = due - storeNow + at
       const to = from + everyMs + jitterMs
@@ -145,14 +145,14 @@ function lateRuns(history: readonly Entry[], task: TaskPlan, plan: Plan): Violat
       .some(
         (entry) => entry.kind === 'call' && entry.by === by && entry.fault !== null && entry.verb === 'claim',
       )
-    const hasWaited = isUnfinishedWithin(before(runs, index), at - storeNow + slot, at)
+    const hasWaited = isUnfinishedWithin(grantedBefore(runs, index), at - storeNow + slot, at)
     if (isDelayed || hasWaited) return []
     return [{ promise: 'G6', at, what: `${task.name} ${slot} runs, ${lateMs} ms late.` }]
   })
 }
 
 /** Those that were granted earlier in the history. */
-function before(runs: readonly GrantedRun[], index: number): readonly GrantedRun[] {
+function grantedBefore(runs: readonly GrantedRun[], index: number): readonly GrantedRun[] {
   return runs.filter((run) => run.index < index)
 }
 
