@@ -33,12 +33,12 @@ function run(
 }
 
 /** Every ten minutes. */
-const task: TaskRead = { schedule: intervalSchedule(10 * minute), jitterMs: 0, laneCount: 0, lapsed: null }
+const everyTenMinutes: TaskRead = { schedule: intervalSchedule(10 * minute), jitterMs: 0, laneCount: 0 }
 
 /** Of the slots at 20, 30, 40 and 50 minutes, which a claim at 60.5 minutes passed over, those that met a run. */
 function met(runs: readonly RunRecord[], laneRuns: readonly RunRecord[] = [], more: Partial<TaskRead> = {}) {
   const by = run(60, 60.5, null)
-  const overlaps = new Overlaps({ ...task, ...more }, [by, ...runs], laneRuns)
+  const overlaps = new Overlaps({ ...everyTenMinutes, ...more }, [by, ...runs], laneRuns)
   return [20, 30, 40, 50].filter((slot) =>
     overlaps.has({ slot: slot * minute, next: (slot + 10) * minute }, by),
   )
@@ -74,7 +74,10 @@ describe('a slot that nobody decided met an earlier run', () => {
   it('but not if it began after the slot was passed over', () => {
     const by = run(60, 60.5, 61)
     expect(
-      new Overlaps(task, [run(70, 70, 71), by], []).has({ slot: 50 * minute, next: 60 * minute }, by),
+      new Overlaps(everyTenMinutes, [run(70, 70, 71), by], []).has(
+        { slot: 50 * minute, next: 60 * minute },
+        by,
+      ),
     ).toBe(false)
   })
 
